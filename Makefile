@@ -1,0 +1,67 @@
+# One command for each need; `make` alone lists them. The environment is made once, in .venv, and made again when
+# pyproject.toml or constraints.txt change.
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help demo test check slow bench format clean
+
+PYTHON ?= python3
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check install -c constraints.txt
+BASE := .venv/.installed
+DEV := .venv/.installed-dev
+# Two test processes share the cores, so each computes on one thread.
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2
+
+help: ## show this list
+	@echo 'Regard: train, understand and serve attention models on the machine you have.'
+	@echo
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
+	@echo
+	@echo 'The first command installs everything into .venv (several minutes, once). Then also:'
+	@echo '  .venv/bin/regard --help'
+
+demo: $(BASE) ## train a model that reads dates in dozens of languages, score it, draw what it looks at (makes demo/ afresh)
+	@rm -rf demo
+	@$(BIN)/regard demo --out demo
+
+test: $(DEV) ## run the test suite; at least 90 % of the lines must be covered
+	@$(PYTEST) --cov=regard --cov-report=term:skip-covered --cov-fail-under=90
+
+check: $(DEV) ## all that a commit must pass: format, lint, types, tests
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+	@$(BIN)/mypy --strict
+	@$(PYTEST)
+
+slow: $(DEV) ## run the tests that take minutes
+	@$(BIN)/python -m pytest -m slow --timeout=3600
+
+bench: $(DEV) ## measure speed on this machine (results/bench.json)
+	@$(BIN)/python -m benchmarks.run
+
+format: $(DEV) ## format the code and repair what the linter can
+	@$(BIN)/ruff format .
+	@$(BIN)/ruff check --fix .
+
+clean: ## back to a fresh checkout: remove .venv, caches and demo/ (models/ stays)
+	@rm -rf .venv demo build dist regard.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage .coverage.*
+	@find regard tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+
+# torch goes first, by its exact version: a looser request may fetch gigabytes for a GPU that is not there.
+$(BASE): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+	  echo "regard: $(PYTHON) is $$($(PYTHON) --version 2>&1); Python 3.11 or newer is needed;" \
+	    "name one: make PYTHON=python3.12" >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
+	  echo "regard: $(PYTHON) cannot make virtual environments; install its venv package" \
+	    "(on Debian and Ubuntu: apt-get install python3-venv)" >&2; exit 1; }
+	@test -x $(BIN)/pip || $(PYTHON) -m venv --clear .venv
+	@echo 'Installing PyTorch and the other libraries into .venv (several minutes, once) ...'
+	@$(PIP) torch numpy
+	@$(PIP) -e .
+	@touch $@
+
+$(DEV): $(BASE)
+	@echo 'Installing the test and lint tools into .venv ...'
+	@$(PIP) -e '.[dev]'
+	@touch $@

@@ -1,0 +1,111 @@
+"""Many sentences of many lengths through one search: batched by length, given back in the order they came."""
+
+from collections.abc import Sequence
+
+import torch
+from jaxtyping import Bool, Int
+from torch import Tensor
+
+from regard.decoding.batching import order_by_length
+from regard.decoding.options import SamplingOptions, SearchOptions
+from regard.decoding.sampling import sample
+from regard.decoding.scoring import score
+from regard.decoding.search import Ban, Hypothesis, beam_search
+from regard.models.interface import SequenceToSequence
+from regard.text.special import BOS, EOS, PAD, UNK
+
+Ids = Sequence[int]
+NEVER = Ban((PAD, UNK, BOS))  # what no output may hold
+
+
+def pad(rows: Sequence[Ids]) -> tuple[Int[Tensor, "n t"], Bool[Tensor, "n t"]]:
+    """Rows of ids as one rectangle, filled on the right, and which of its cells are real."""
+    lengths = torch.tensor([len(row) for row in rows])
+    width = int(lengths.max())
+    mask = torch.arange(width) < lengths[:, None]
+    tokens = torch.full((len(rows), width), PAD)
+    tokens[mask] = torch.tensor([token for row in rows for token in row])
+    return tokens, mask
+
+
+def source_rows(sources: Sequence[Ids]) -> list[list[int]]:
+    """Each source closed by the end token, as in training."""
+    return [[*source, EOS] for source in sources]
+
+
+def max_lengths(mask: Bool[Tensor, "n s"], options: SearchOptions) -> Int[Tensor, " n"]:
+    """min(cap, ratio · |source| + extra) target tokens per row, so that no input can run away."""
+    return torch.tensor([options.max_length(source) for source in mask.sum(1).tolist()])
+
+
+@torch.inference_mode()
+def translate(
+    model: SequenceToSequence,
+    sources: Sequence[Ids],
+    options: SearchOptions,
+    *,
+    prefixes: Sequence[Ids] | None = None,
+    batch_tokens: int = 4096,
+) -> list[list[Hypothesis]]:
+    """The n best target sequences of each source, in the order of the sources."""
+    rows = source_rows(sources)
+    found: list[list[Hypothesis]] = [[] for _ in rows]
+    for part in order_by_length([len(row) for row in rows], max(1, batch_tokens // options.beam)):
+        tokens, mask = pad([rows[i] for i in part])
+        best = beam_search(
+            model.decoder,
+            model.encode(tokens, mask),
+            max_lengths=max_lengths(mask, options),
+            options=options,
+            bos=BOS,
+            eos=EOS,
+            prefix=None if prefixes is None else [list(prefixes[i]) for i in part],
+            adjust=(NEVER,),
+        )
+        for i, hypotheses in zip(part, best, strict=True):
+            found[i] = hypotheses
+    return found
+
+
+@torch.inference_mode()
+def draw(
+    model: SequenceToSequence,
+    sources: Sequence[Ids],
+    options: SamplingOptions,
+    lengths: SearchOptions,
+    generator: torch.Generator,
+) -> list[list[Hypothesis]]:
+    """`options.samples` random target sequences of each source; one sentence at a time, so that a draw depends on
+    the generator and its own sentence only."""
+    found = []
+    for row in source_rows(sources):
+        tokens, mask = pad([row])
+        found += sample(
+            model.decoder,
+            model.encode(tokens, mask),
+            max_lengths=max_lengths(mask, lengths),
+            options=options,
+            bos=BOS,
+            eos=EOS,
+            generator=generator,
+            adjust=(NEVER,),
+        )
+    return found
+
+
+@torch.inference_mode()
+def score_pairs(
+    model: SequenceToSequence, sources: Sequence[Ids], targets: Sequence[Ids], *, batch_tokens: int = 4096
+) -> list[list[float]]:
+    """log p of every target token (the end token last) given its source."""
+    rows = source_rows(sources)
+    goals = source_rows(targets)
+    found: list[list[float]] = [[] for _ in rows]
+    lengths = [max(len(a), len(b)) for a, b in zip(rows, goals, strict=True)]
+    for part in order_by_length(lengths, batch_tokens):
+        tokens, mask = pad([rows[i] for i in part])
+        outputs, kept = pad([goals[i] for i in part])
+        scores = score(model.decoder, model.encode(tokens, mask), outputs, kept, bos=BOS)
+        for i, line in zip(part, scores.tolist(), strict=True):
+            found[i] = line[: len(goals[i])]
+    return found

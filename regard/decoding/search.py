@@ -1,0 +1,279 @@
+"""Beam search over any decoder; width 1 is greedy.
+
+Letters: n sentences still searched, w live hypotheses of each, t tokens so far; the decoder sees rows = n·w.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol, runtime_checkable
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from regard.decoding.options import SearchOptions
+from regard.errors import DecodingError
+from regard.models.interface import Decoder, Memory, State
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """A decoded sequence, without its start and end tokens.
+
+    `token_log_probs` has one entry per predicted token, so one more than `tokens` when the end token was reached; their
+    sum is `log_probability`, and `score` is log_probability / len(token_log_probs)**length_penalty.
+    `finished` is false when the maximum length cut the sequence.
+    """
+
+    tokens: tuple[int, ...]
+    score: float
+    log_probability: float
+    finished: bool
+    token_log_probs: tuple[float, ...]
+
+
+@runtime_checkable
+class Adjust(Protocol):
+    """Changes what the next token may be. May write into `log_probs`; must not raise any entry above 0.
+
+    `tokens` are the tokens so far, without the start token; `sentences` says which row of the batch each row serves.
+    """
+
+    def __call__(
+        self,
+        log_probs: Float[Tensor, "rows vocab"],
+        tokens: Int[Tensor, "rows t"],
+        sentences: Int[Tensor, " rows"],
+    ) -> Float[Tensor, "rows vocab"]: ...
+
+
+class Ban:
+    """An Adjust that never lets these ids out; the probabilities of the others stay as the model gave them."""
+
+    def __init__(self, ids: Sequence[int]) -> None:
+        self.ids = torch.tensor(list(ids), dtype=torch.long)
+
+    def __call__(
+        self,
+        log_probs: Float[Tensor, "rows vocab"],
+        tokens: Int[Tensor, "rows t"],  # noqa: ARG002
+        sentences: Int[Tensor, " rows"],  # noqa: ARG002
+    ) -> Float[Tensor, "rows vocab"]:
+        return log_probs.index_fill_(1, self.ids.to(log_probs.device), -torch.inf)
+
+
+@dataclass(frozen=True)
+class Beam:
+    """Hypotheses of each sentence, best first; `total` is Σ log_probs, or -inf where there is none."""
+
+    sentences: Int[Tensor, " n"]
+    total: Float[Tensor, "n w"]
+    tokens: Int[Tensor, "n w t"]
+    log_probs: Float[Tensor, "n w t"]
+
+    def pick(self, columns: Int[Tensor, "n m"]) -> "Beam":
+        rows = torch.arange(len(columns), device=columns.device)[:, None]
+        return Beam(
+            self.sentences, self.total[rows, columns], self.tokens[rows, columns], self.log_probs[rows, columns]
+        )
+
+    def keep(self, rows: Int[Tensor, " m"], columns: int) -> "Beam":
+        """These sentences, and of each the first `columns` hypotheses."""
+        cut = slice(columns)
+        return Beam(self.sentences[rows], self.total[rows, cut], self.tokens[rows, cut], self.log_probs[rows, cut])
+
+    def hypothesis(self, row: int, column: int, *, finished: bool, length_penalty: float) -> Hypothesis:
+        steps = self.log_probs[row, column].tolist()
+        body = self.tokens[row, column].tolist()
+        total = self.total[row, column].item()
+        score = total / len(steps) ** length_penalty
+        return Hypothesis(tuple(body[:-1] if finished else body), score, total, finished, tuple(steps))
+
+
+class Found:
+    """The finished hypotheses of each sentence, and the score that a newcomer must beat to be among the n best."""
+
+    def __init__(self, sentences: int, n_best: int, device: torch.device) -> None:
+        self.n_best = n_best
+        self.lists: list[list[Hypothesis]] = [[] for _ in range(sentences)]
+        self.counts = torch.zeros(sentences, dtype=torch.long, device=device)
+        self.to_beat = torch.full((sentences,), -torch.inf, dtype=torch.float64, device=device)
+
+    def add(self, sentence: int, hypothesis: Hypothesis) -> None:
+        found = self.lists[sentence]
+        found.append(hypothesis)
+        found.sort(key=lambda h: -h.score)  # stable: of equals, the first found stays first
+        self.counts[sentence] += 1
+        if len(found) >= self.n_best:
+            self.to_beat[sentence] = found[self.n_best - 1].score
+
+
+def extend(beam: Beam, log_probs: Float[Tensor, "rows vocab"], candidates: int) -> tuple[Beam, Int[Tensor, "n k"]]:
+    """Each sentence's best continuations by one token, best first, and which hypothesis each of them continues."""
+    n = len(beam.sentences)
+    each = min(candidates, log_probs.shape[1])
+    step, token = log_probs.topk(each)  # the best of all are among the best of each
+    total, index = (beam.total.reshape(-1, 1) + step).reshape(n, -1).topk(min(candidates, beam.total.shape[1] * each))
+    parent = index // each
+    old = beam.pick(parent)
+    tokens = torch.cat([old.tokens, token.reshape(n, -1).gather(1, index)[..., None]], dim=-1)
+    steps = torch.cat([old.log_probs, step.reshape(n, -1).gather(1, index)[..., None]], dim=-1)
+    return Beam(beam.sentences, total, tokens, steps), parent
+
+
+def attainable(
+    best: Float[Tensor, " n"], length: int, limits: Int[Tensor, " n"], length_penalty: float
+) -> Float[Tensor, " n"]:
+    """max of log p / l**α over every continuation of a live hypothesis, with length < l ≤ limit.
+
+    log p ≤ 0 and only falls, so the bound is best / l**α at the longest l for α > 0 and at the shortest otherwise.
+    """
+    reach = limits.double() if length_penalty > 0 else torch.full_like(best, length + 1, dtype=torch.float64)
+    return best.double() / reach**length_penalty
+
+
+def prefix_table(prefix: Sequence[Sequence[int]] | None, limits: Int[Tensor, " n"], eos: int) -> Int[Tensor, "n p"]:
+    """The forced tokens of each sentence, -1 where the search is free."""
+    if prefix is None:
+        return limits.new_full((len(limits), 0), -1)
+    if len(prefix) != len(limits):
+        raise DecodingError(f"prefix: {len(prefix)} prefixes for {len(limits)} sentences; give one each, [] for none")
+    for row, (tokens, limit) in enumerate(zip(prefix, limits.tolist(), strict=True)):
+        if len(tokens) >= limit:
+            raise DecodingError(
+                f"prefix of sentence {row}: {len(tokens)} tokens leave no room below the maximum length {limit}; "
+                "shorten it or raise max_ratio, max_extra or cap"
+            )
+        if eos in tokens or any(token < 0 for token in tokens):
+            raise DecodingError(
+                f"prefix of sentence {row}: {list(tokens)} holds the end token or a negative id; remove it"
+            )
+    table = limits.new_full((len(prefix), max((len(tokens) for tokens in prefix), default=0)), -1)
+    for row, tokens in enumerate(prefix):
+        table[row, : len(tokens)] = torch.tensor(tokens, dtype=table.dtype)
+    return table
+
+
+def constrain(
+    log_probs: Float[Tensor, "rows vocab"], beam: Beam, forced: Int[Tensor, "n p"], adjust: Sequence[Adjust]
+) -> Float[Tensor, "rows vocab"]:
+    """log_probs after every Adjust; where the next token is forced, that token alone, at the model's own value."""
+    sentences = beam.sentences.repeat_interleave(beam.total.shape[1])
+    tokens = beam.tokens.flatten(0, 1)
+    position = tokens.shape[1]
+    wanted = forced[sentences, position, None] if position < forced.shape[1] else None
+    own = None if wanted is None else log_probs.gather(1, wanted.clamp(min=0))
+    for change in adjust:
+        log_probs = change(log_probs, tokens, sentences)
+    if wanted is None or own is None:
+        return log_probs
+    alone = torch.full_like(log_probs, -torch.inf).scatter(1, wanted.clamp(min=0), own)
+    return torch.where(wanted >= 0, alone, log_probs)
+
+
+def next_log_probs(
+    decoder: Decoder, tokens: Int[Tensor, "rows 1"], state: State
+) -> tuple[Float[Tensor, "rows vocab"], State]:
+    """log p(next token | everything so far); only the last position goes through the output layer."""
+    features, state = decoder.features(tokens, state)
+    return decoder.output(features[:, -1]).log_softmax(-1), state
+
+
+def check_lengths(max_lengths: Int[Tensor, " n"], memory: Memory) -> None:
+    if len(max_lengths) != len(memory.values):
+        raise DecodingError(
+            f"max_lengths: {len(max_lengths)} lengths for {len(memory.values)} sentences; give one each"
+        )
+    if len(max_lengths) and int(max_lengths.min()) < 1:
+        raise DecodingError(
+            f"max_lengths: found {int(max_lengths.min())}; every sentence needs room for one token or more"
+        )
+
+
+def check_possible(totals: Float[Tensor, "n k"], beam: Beam) -> None:
+    """Refuse to go on where no continuation has a probability: all tokens are banned, or the model computes NaN."""
+    stuck = beam.sentences[~totals[:, 0].isfinite()].tolist()
+    if stuck:
+        raise DecodingError(
+            f"sentence {stuck[0]}: no token has a finite log-probability at position {beam.tokens.shape[-1]}; "
+            "a constraint forbids everything or the model's weights are not finite"
+        )
+
+
+def collect(grown: Beam, ends: Bool[Tensor, "n k"], found: Found, options: SearchOptions) -> None:
+    """Move to `found` what ends among the `beam` best; an ending further down is no better than what goes on."""
+    complete = ends & (grown.total > -torch.inf)
+    for row, column in complete[:, : options.beam].nonzero().tolist():
+        hypothesis = grown.hypothesis(row, column, finished=True, length_penalty=options.length_penalty)
+        found.add(int(grown.sentences[row]), hypothesis)
+
+
+def collect_cut(beam: Beam, over: Bool[Tensor, " n"], found: Found, options: SearchOptions) -> None:
+    """A sentence that stops with nothing finished has met its maximum length: what it has is better than nothing."""
+    for row in (over & (found.counts[beam.sentences] == 0)).nonzero().flatten().tolist():
+        for column in (beam.total[row] > -torch.inf).nonzero().flatten().tolist():
+            hypothesis = beam.hypothesis(row, column, finished=False, length_penalty=options.length_penalty)
+            found.add(int(beam.sentences[row]), hypothesis)
+
+
+def is_over(live: Beam, found: Found, limits: Int[Tensor, " n"], options: SearchOptions) -> Bool[Tensor, " n"]:
+    """Which sentences need no further step: see beam_search."""
+    length, best = live.tokens.shape[-1], live.total[:, 0]
+    hopeless = attainable(best, length, limits, options.length_penalty) <= found.to_beat[live.sentences]
+    return hopeless | (found.counts[live.sentences] >= options.beam) | (length >= limits) | (best == -torch.inf)
+
+
+def nothing_yet(n: int, device: torch.device) -> Beam:
+    """One empty hypothesis per sentence, so that the first step is not computed `width` times over."""
+    tokens = torch.zeros(n, 1, 0, dtype=torch.long, device=device)
+    return Beam(torch.arange(n, device=device), torch.zeros(n, 1, device=device), tokens, tokens.float())
+
+
+def go_on(live: Beam, origin: Int[Tensor, "n w"], going: Bool[Tensor, " n"]) -> tuple[Beam, Int[Tensor, " rows"]]:
+    """The sentences that go on, without the columns that none of them fills, and the decoder's row behind each cell."""
+    sentences = going.nonzero().flatten()
+    columns = int((live.total[sentences] > -torch.inf).sum(1).max()) if len(sentences) else 0
+    return live.keep(sentences, columns), origin[sentences, :columns].flatten()
+
+
+@torch.no_grad()
+def beam_search(
+    decoder: Decoder,
+    memory: Memory,
+    *,
+    max_lengths: Int[Tensor, " n"],
+    options: SearchOptions,
+    bos: int,
+    eos: int,
+    prefix: Sequence[Sequence[int]] | None = None,
+    adjust: Sequence[Adjust] = (),
+) -> list[list[Hypothesis]]:
+    """For each sentence the n_best hypotheses under log p / length**length_penalty, best first.
+
+    A sentence is searched until `beam` hypotheses have finished, its maximum length is met, or nothing alive can still
+    enter its n best; the last changes no result. Lengths count the end token, and so do `max_lengths`. A hypothesis
+    cut at the maximum length is returned only where none finished. Tokens of a forced `prefix` count in the scores.
+    The caller puts the model in eval mode.
+    """
+    check_lengths(max_lengths, memory)
+    n, width, device = len(max_lengths), options.beam, max_lengths.device
+    forced, found = prefix_table(prefix, max_lengths, eos), Found(n, options.n_best, device)
+    state, last = decoder.begin(memory), max_lengths.new_full((n, 1), bos, dtype=torch.long)
+    beam = nothing_yet(n, device)
+    while len(beam.sentences):
+        log_probs, state = next_log_probs(decoder, last, state)
+        # Each live hypothesis ends in one way only, so twice the width holds `width` that go on.
+        grown, parent = extend(beam, constrain(log_probs, beam, forced, adjust), 2 * width)
+        check_possible(grown.total, beam)
+        ends = grown.tokens[..., -1] == eos
+        collect(grown, ends, found, options)
+        total, order = grown.total.masked_fill(ends, -torch.inf).topk(min(width, grown.total.shape[1]))
+        live = replace(grown.pick(order), total=total)
+        over = is_over(live, found, max_lengths[live.sentences], options)
+        collect_cut(live, over, found, options)
+        origin = torch.arange(len(last), device=device).reshape(beam.total.shape).gather(1, parent.gather(1, order))
+        beam, rows = go_on(live, origin, ~over)
+        if len(rows) != len(last) or not torch.equal(rows, torch.arange(len(rows), device=device)):
+            state = state.select(rows)
+        last = beam.tokens[..., -1].reshape(-1, 1)
+    return [hypotheses[: options.n_best] for hypotheses in found.lists]

@@ -1,0 +1,136 @@
+"""The demonstration: learn to read dates in dozens of languages, then show scores, examples and attention."""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+from rich.console import Console
+from rich.table import Table
+
+from regard.data.dates import locales, split
+from regard.data.pairs import Pair
+from regard.engine import Engine, load
+from regard.errors import RecipeError
+from regard.evaluation.scores import Scores, evaluate
+from regard.explaining.heatmap import terminal
+from regard.explaining.page import Contents, CurvePoint, Example, Picture, Score, report
+from regard.explaining.record import record
+from regard.files import write_atomically
+from regard.models.interface import parameters
+from regard.recipe.folder import LOG
+from regard.run import Request, run
+from regard.text.special import BOS, EOS, NAMES
+from regard.training.events import Stepped, Validated, from_json
+
+TRAIN, VALID, TEST = 60_000, 500, 2_000
+SETTINGS = (
+    "text.kind=characters",
+    "text.shared=false",  # the answers need eleven characters: their own vocabulary keeps the output layer small
+    "model.width=128",
+    "model.heads=4",
+    "model.feedforward=512",
+    "model.encoder_layers=2",
+    "model.decoder_layers=2",
+    "model.dropout=0.05",
+    "model.share_embeddings=false",
+    "training.learning_rate=0.002",
+    "training.ema=0.99",
+    "decoding.beam=1",
+)
+SHOWN = 12  # examples in the table
+PICTURED = 3  # sentences with heat maps
+
+
+def run_demo(out: Path, *, budget: str, seed: int) -> None:
+    """Data, training, test, table, heat map, report; the last line says how many dates were read right."""
+    if out.exists():
+        raise RecipeError(f"{out}: already exists; choose another --out, or remove it")
+    console = Console()
+    console.print(f"Dates in {len(locales())} locales → ISO 8601: {TRAIN:,} to learn from, {TEST:,} unseen to be tested on.")
+    train, valid, test = split(TRAIN, VALID, TEST, seed)
+    for name, pairs in (("train", train), ("valid", valid), ("test", test)):
+        for side in ("source", "target"):
+            write_atomically(out / "data" / f"{name}.{side}", "".join(f"{getattr(pair, side)}\n" for pair in pairs))
+    data, model = out / "data", out / "model"
+    request = Request(
+        source=data / "train.source",
+        target=data / "train.target",
+        valid_source=data / "valid.source",
+        valid_target=data / "valid.target",
+        out=model,
+        budget=budget,
+        seed=seed,
+        settings=SETTINGS,
+    )
+    if run(request).interrupted:
+        raise KeyboardInterrupt
+    engine = load(model)
+    outputs = [translation.text for translation in engine.translate([pair.source for pair in test])]
+    scores = evaluate(outputs, [pair.target for pair in test])
+    rows = examples(test, outputs)
+    pictures = [picture(engine, row.source) for row in rows[:PICTURED]]
+    show(console, rows, pictures[0])
+    write_atomically(out / "report.html", report(contents(engine, scores, rows, pictures)))
+    console.print(f"\nReport: {out / 'report.html'}\nTry it: echo '3. März 2022' | regard translate {model}")
+    sys.stdout.write(f"exact match {scores.exact_match:.2f} %\n")
+
+
+def examples(test: Sequence[Pair], outputs: Sequence[str]) -> list[Example]:
+    """Some that are right, spread over the test set, and every kind of mistake first-come."""
+    rows = [Example(p.source, p.target, got, p.target == got) for p, got in zip(test, outputs, strict=True)]
+    wrong = [row for row in rows if not row.ok][:3]
+    right = [row for row in rows if row.ok]
+    return [*right[:: max(1, len(right) // SHOWN)][: SHOWN - len(wrong)], *wrong]
+
+
+def picture(engine: Engine, source: str) -> Picture:
+    """Cross-attention of every layer and head while the model writes its answer, replayed exactly."""
+    vocabularies = engine.vocabularies
+    ids = vocabularies.source.encode(source)
+    answer = vocabularies.target.encode(engine.translate([source])[0].text)
+    maps = record(engine.model, torch.tensor([[*ids, EOS]]), torch.tensor([[BOS, *answer]]))
+    columns = tuple(vocabularies.source.name(i) for i in ids)
+    rows = tuple(vocabularies.target.name(i) for i in answer)
+    cross = tuple(one for one in maps if one.kind == "cross")
+    return Picture(source, (*columns, NAMES[EOS]), (*rows, NAMES[EOS]), cross)
+
+
+def show(console: Console, rows: Sequence[Example], chosen: Picture) -> None:
+    table = Table("written", "means", "read as", "")
+    for row in rows:
+        table.add_row(row.source, row.expected, row.got, "[green]✓[/]" if row.ok else "[red]✗[/]")
+    console.print(table)
+    console.print("\nWhere the decoder looks (last layer, mean of its heads): output down, input across.")
+    colour = "true" if console.color_system == "truecolor" else "256" if console.color_system else "none"
+    mean = chosen.attentions[-1].weights.mean(0)
+    console.file.write(terminal(mean, chosen.columns, chosen.rows, colour) + "\n")
+
+
+def contents(engine: Engine, scores: Scores, rows: Sequence[Example], pictures: Sequence[Picture]) -> Contents:
+    return Contents(
+        title="Reading dates",
+        summary=f"A Transformer that learned to read dates in {len(locales())} locales, from characters alone.",
+        facts={
+            "parameters": f"{parameters(engine.model):,}",
+            "training dates": f"{TRAIN:,}",
+            "test dates, all unseen": f"{scores.sentences:,}",
+        },
+        scores=[
+            Score("exact match, %", scores.exact_match),
+            Score("chrF", scores.chrf.score, scores.chrf.signature),
+        ],
+        curve=learning_curve(engine.folder.path / LOG),
+        examples=rows,
+        pictures=pictures,
+        commands={"read a date": f"echo '3. März 2022' | regard translate {engine.folder.path}"},
+    )
+
+
+def learning_curve(log: Path) -> list[CurvePoint]:
+    """Every validation, and about two hundred of the steps between."""
+    events = [from_json(line) for line in log.read_text(encoding="utf-8").splitlines()]
+    steps = [event for event in events if isinstance(event, Stepped)]
+    points = [CurvePoint(e.step, e.seconds / 60, e.loss) for e in steps[:: max(1, len(steps) // 200)]]
+    points += [CurvePoint(e.step, e.seconds / 60, None, e.scores) for e in events if isinstance(e, Validated)]
+    return sorted(points, key=lambda point: point.step)

@@ -1,0 +1,43 @@
+"""Tokens to vectors and back."""
+
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from regard.layers.initialise import normal_rows, xavier
+
+
+class TokenEmbedding(nn.Module):
+    """s · E[token], with s = √d in Vaswani et al. 2017, §3.4: rows of length about 1 then match the sinusoids."""
+
+    def __init__(self, vocab: int, width: int, scale: float) -> None:
+        super().__init__()
+        self.scale = scale
+        self.table = normal_rows(nn.Embedding(vocab, width))
+
+    def forward(self, tokens: Int[Tensor, "n t"]) -> Float[Tensor, "n t d"]:
+        rows: Tensor = self.table(tokens)
+        return rows if self.scale == 1.0 else rows * self.scale
+
+
+class TiedOutput(nn.Module):
+    """logits = E x with the very table of the embedding, unscaled and without bias. Press & Wolf 2017."""
+
+    def __init__(self, embedding: TokenEmbedding) -> None:
+        super().__init__()
+        self.table = embedding.table
+
+    def forward(self, x: Float[Tensor, "*rows d"]) -> Float[Tensor, "*rows vocab"]:
+        return F.linear(x, self.table.weight)
+
+
+class Output(nn.Module):
+    """logits = W x + b, with weights of its own."""
+
+    def __init__(self, width: int, vocab: int) -> None:
+        super().__init__()
+        self.linear = xavier(nn.Linear(width, vocab))
+
+    def forward(self, x: Float[Tensor, "*rows d"]) -> Float[Tensor, "*rows vocab"]:
+        logits: Tensor = self.linear(x)
+        return logits

@@ -1,0 +1,69 @@
+"""The path around a sub-layer, and where its norm stands."""
+
+from collections.abc import Callable
+from typing import Protocol, runtime_checkable
+
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from regard.layers.initialise import xavier
+
+
+class Residual(nn.Module):
+    """z + f(z), or W z + f(z) where f changes the width. He et al. 2016, eq. 1 and 2."""
+
+    def __init__(self, f: nn.Module, width: int, output_width: int) -> None:
+        super().__init__()
+        self.f = f
+        same = width == output_width
+        self.skip = nn.Identity() if same else xavier(nn.Linear(width, output_width, bias=False))
+
+    def forward(self, z: Float[Tensor, "*rows d"]) -> Float[Tensor, "*rows e"]:
+        y: Tensor = self.skip(z) + self.f(z)
+        return y
+
+
+@runtime_checkable
+class Around(Protocol):
+    """A norm and a residual around a sub-layer f: `after(z, f(before(z)))`."""
+
+    def before(self, z: Float[Tensor, "n t d"]) -> Float[Tensor, "n t d"]: ...
+    def after(self, z: Float[Tensor, "n t d"], y: Float[Tensor, "n t d"]) -> Float[Tensor, "n t d"]: ...
+    def __call__(self, z: Float[Tensor, "n t d"], f: Callable[[Tensor], Tensor]) -> Float[Tensor, "n t d"]: ...
+
+
+class PreNorm(nn.Module):
+    """f(LN(z)) + z: the path from top to bottom is never normalised, so that deep stacks train without warm-up."""
+
+    def __init__(self, norm: nn.Module, dropout: nn.Module) -> None:
+        super().__init__()
+        self.norm, self.dropout = norm, dropout
+
+    def before(self, z: Float[Tensor, "n t d"]) -> Float[Tensor, "n t d"]:
+        normal: Tensor = self.norm(z)
+        return normal
+
+    def after(self, z: Float[Tensor, "n t d"], y: Float[Tensor, "n t d"]) -> Float[Tensor, "n t d"]:
+        kept: Tensor = self.dropout(y)
+        return z + kept
+
+    def forward(self, z: Float[Tensor, "n t d"], f: Callable[[Tensor], Tensor]) -> Float[Tensor, "n t d"]:
+        return self.after(z, f(self.before(z)))
+
+
+class PostNorm(nn.Module):
+    """LN(f(z) + z): the form of Vaswani et al. 2017."""
+
+    def __init__(self, norm: nn.Module, dropout: nn.Module) -> None:
+        super().__init__()
+        self.norm, self.dropout = norm, dropout
+
+    def before(self, z: Float[Tensor, "n t d"]) -> Float[Tensor, "n t d"]:
+        return z
+
+    def after(self, z: Float[Tensor, "n t d"], y: Float[Tensor, "n t d"]) -> Float[Tensor, "n t d"]:
+        normal: Tensor = self.norm(z + self.dropout(y))
+        return normal
+
+    def forward(self, z: Float[Tensor, "n t d"], f: Callable[[Tensor], Tensor]) -> Float[Tensor, "n t d"]:
+        return self.after(z, f(self.before(z)))

@@ -1,0 +1,124 @@
+"""Recurrent encoder–decoders: the bottleneck, the decks' simple attention, and what answers its complaints."""
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from regard.layers.recurrent import Stack
+from regard.layers.scores import Prepared, SourceAttention
+from regard.models.interface import Memory
+
+
+class RecurrentEncoder(nn.Module):
+    """values = y^e(1..s) of the top layer; summary = the last state of every layer and direction, lowest first."""
+
+    def __init__(self, embedding: nn.Embedding, stack: Stack, dropout: nn.Module) -> None:
+        super().__init__()
+        self.embedding, self.stack, self.dropout = embedding, stack, dropout
+
+    def forward(self, tokens: Int[Tensor, "n s"], mask: Bool[Tensor, "n s"]) -> Memory:
+        x = self.dropout(self.embedding(tokens))
+        values, summary = self.stack(x, x.new_zeros(len(x), sum(self.stack.state_widths)), mask)
+        return Memory(values, mask, summary)
+
+
+class Joined(nn.Module):
+    """[y^d(t); y^a(t)], as the decks hand it to W^o; nothing returns to the input."""
+
+    feed = 0
+
+    def __init__(self, attention: SourceAttention) -> None:
+        super().__init__()
+        self.attention = attention
+
+    def forward(self, y: Float[Tensor, "n t d"], source: Prepared) -> tuple[Float[Tensor, "n t f"], Prepared]:
+        read, source = self.attention(y, source)
+        return torch.cat([y, read], dim=-1), source
+
+
+class Attentional(nn.Module):
+    """tanh(W [y^d(t); y^a(t)]), of width `feed`, which joins the next input. Luong et al. 2015, eq. 5 and §3.3."""
+
+    def __init__(self, attention: SourceAttention, joined: int, feed: int) -> None:
+        super().__init__()
+        self.attention, self.combine, self.feed = attention, nn.Linear(joined, feed), feed
+
+    def forward(self, y: Float[Tensor, "n t d"], source: Prepared) -> tuple[Float[Tensor, "n t f"], Prepared]:
+        read, source = self.attention(y, source)
+        return self.combine(torch.cat([y, read], dim=-1)).tanh(), source
+
+
+@dataclass(frozen=True)
+class RecurrentState:
+    """Every layer's state, the source as attention reads it, and the last features.
+
+    `feed` has width 0 when the features do not return to the input.
+    """
+
+    cells: Float[Tensor, "n e"]
+    source: Prepared
+    feed: Float[Tensor, "n f"]
+
+    def select(self, rows: Int[Tensor, " m"]) -> "RecurrentState":
+        return RecurrentState(self.cells[rows], self.source.select(rows), self.feed[rows])
+
+
+class RecurrentDecoder(nn.Module):
+    """y(t) = softmax(W^o r(t)), r(t) = readout(y^d(t), source), y^d(t) = cell(y^d(t−1), y(t−1)).
+
+    y^d(0) = bridge(summary), the identity where encoder and decoder have states of one shape.
+    Attention looks from the new state, y^d(t), also for additive scores, where Bahdanau et al. look from y^d(t−1).
+    A readout that feeds back makes the decoder go step by step; otherwise attention is computed for all t at once.
+    """
+
+    def __init__(
+        self,
+        embedding: nn.Embedding,
+        bridge: nn.Module,
+        stack: Stack,
+        readout: Joined | Attentional,
+        out: nn.Linear,
+        dropout: nn.Module,
+    ) -> None:
+        super().__init__()
+        self.embedding, self.bridge, self.stack = embedding, bridge, stack
+        self.readout, self.out, self.dropout = readout, out, dropout
+
+    def begin(self, memory: Memory) -> RecurrentState:
+        source = self.readout.attention.prepare(memory.values, memory.mask)
+        return RecurrentState(
+            self.bridge(memory.summary), source, memory.summary.new_zeros(len(memory.summary), self.readout.feed)
+        )
+
+    def features(
+        self, tokens: Int[Tensor, "n t"], state: RecurrentState
+    ) -> tuple[Float[Tensor, "n t d"], RecurrentState]:
+        x = self.dropout(self.embedding(tokens))
+        if not self.readout.feed:
+            return self.advance(x, state)
+        features = []
+        for step in x.split(1, dim=1):
+            feature, state = self.advance(torch.cat([step, state.feed[:, None]], dim=-1), state)
+            features.append(feature)
+        return torch.cat(features, dim=1), state
+
+    def advance(
+        self, x: Float[Tensor, "n t i"], state: RecurrentState
+    ) -> tuple[Float[Tensor, "n t d"], RecurrentState]:
+        """The features of inputs that are known beforehand."""
+        y, cells = self.stack(x, state.cells, None)
+        read, source = self.readout(y, state.source)
+        features = self.dropout(read)
+        return features, RecurrentState(cells, source, features[:, -1, : self.readout.feed])
+
+    def output(self, features: Float[Tensor, "*rows d"]) -> Float[Tensor, "*rows vocab"]:
+        logits: Tensor = self.out(features)
+        return logits
+
+    def forward(
+        self, tokens: Int[Tensor, "n t"], state: RecurrentState
+    ) -> tuple[Float[Tensor, "n t vocab"], RecurrentState]:
+        features, state = self.features(tokens, state)
+        return self.output(features), state

@@ -1,0 +1,158 @@
+"""The Transformer: two stacks of attention and feed-forward layers. Vaswani et al. 2017, and its variants.
+
+Which kernel, norm, order, activation and positions it has is decided by the parts it is given.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import cast
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from regard.layers.attention import CrossAttention, SelfAttention
+from regard.layers.cache import Cache, KeyValues
+from regard.layers.relations import Relation, Relative
+from regard.layers.residual import Around
+from regard.models.interface import Memory, no_summary
+
+
+class Entrance(nn.Module):
+    """Tokens to the first vectors: embedding, position, dropout."""
+
+    def __init__(self, embedding: nn.Module, positions: nn.Module, dropout: nn.Module) -> None:
+        super().__init__()
+        self.embedding, self.positions, self.dropout = embedding, positions, dropout
+
+    def forward(self, tokens: Int[Tensor, "n t"], start: int) -> Float[Tensor, "n t d"]:
+        x: Tensor = self.dropout(self.positions(self.embedding(tokens), start))
+        return x
+
+
+class EncoderLayer(nn.Module):
+    """Self-attention, then feed-forward, each with its norm and residual around it."""
+
+    def __init__(
+        self, attention: SelfAttention, feedforward: nn.Module, around_attention: Around, around_feedforward: Around
+    ) -> None:
+        super().__init__()
+        self.attention, self.feedforward = attention, feedforward
+        self.around_attention, self.around_feedforward = around_attention, around_feedforward
+
+    def forward(
+        self, x: Float[Tensor, "n s d"], mask: Bool[Tensor, "n s"], relative: Relative
+    ) -> Float[Tensor, "n s d"]:
+        y = self.around_attention.before(x)
+        x = self.around_attention.after(x, self.attention(y, self.attention.begin(y), mask, relative)[0])
+        return self.around_feedforward(x, self.feedforward)
+
+
+class TransformerEncoder(nn.Module):
+    """Every source position after attending to all others; `norm` is the identity when layers end with their own."""
+
+    def __init__(self, entrance: Entrance, relation: Relation, layers: Sequence[EncoderLayer], norm: nn.Module) -> None:
+        super().__init__()
+        self.entrance, self.relation, self.layers, self.norm = entrance, relation, nn.ModuleList(layers), norm
+
+    def forward(self, tokens: Int[Tensor, "n s"], mask: Bool[Tensor, "n s"]) -> Memory:
+        relative = self.relation(tokens.shape[1], 0)
+        x = self.entrance(tokens, 0)
+        for layer in self.layers:
+            x = layer(x, mask, relative)
+        x = self.norm(x)
+        return Memory(x, mask, no_summary(x))
+
+
+class DecoderLayer(nn.Module):
+    """Causal self-attention, attention to the memory, feed-forward, each with its norm and residual around it."""
+
+    def __init__(
+        self, attention: SelfAttention, cross: CrossAttention, feedforward: nn.Module, around: Sequence[Around]
+    ) -> None:
+        super().__init__()
+        self.attention, self.cross, self.feedforward = attention, cross, feedforward
+        self.around_attention, self.around_cross, self.around_feedforward = around
+
+    def begin(self, memory: Float[Tensor, "n s d"]) -> tuple[Cache, KeyValues]:
+        """No past, and the memory as this layer sees it, computed once."""
+        return self.attention.begin(memory), self.cross.remember(memory)
+
+    def forward(
+        self,
+        x: Float[Tensor, "n t d"],
+        past: Cache,
+        memory: KeyValues,
+        mask: Bool[Tensor, "n s"],
+        relative: Relative,
+    ) -> tuple[Float[Tensor, "n t d"], Cache]:
+        y, seen = self.attention(self.around_attention.before(x), past, None, relative)
+        x = self.around_attention.after(x, y)
+        x = self.around_cross.after(x, self.cross(self.around_cross.before(x), memory, mask))
+        return self.around_feedforward(x, self.feedforward), seen
+
+
+@dataclass(frozen=True)
+class TransformerState:
+    """Per layer, what self-attention has seen and what the memory looks like to cross-attention.
+
+    `source` says which row of the memory each row reads: a search that reorders hypotheses of the same sentence
+    moves their pasts, and leaves the much larger memory where it is.
+    """
+
+    length: int
+    past: tuple[Cache, ...]
+    memory: tuple[KeyValues, ...]
+    mask: Bool[Tensor, "n s"]
+    source: Int[Tensor, " n"]
+
+    def select(self, rows: Int[Tensor, " m"]) -> "TransformerState":
+        source = self.source[rows]
+        past = tuple(cache.select(rows) for cache in self.past)
+        if torch.equal(source, self.source):
+            return TransformerState(self.length, past, self.memory, self.mask, source)
+        memory = tuple(seen.select(rows) for seen in self.memory)
+        return TransformerState(self.length, past, memory, self.mask[rows], source)
+
+
+class TransformerDecoder(nn.Module):
+    """Every target position after attending to those before it and to the memory."""
+
+    def __init__(
+        self,
+        entrance: Entrance,
+        relation: Relation,
+        layers: Sequence[DecoderLayer],
+        norm: nn.Module,
+        vocabulary: nn.Module,
+    ) -> None:
+        super().__init__()
+        self.entrance, self.relation, self.layers, self.norm = entrance, relation, nn.ModuleList(layers), norm
+        self.vocabulary = vocabulary
+
+    def begin(self, memory: Memory) -> TransformerState:
+        layers = cast(Iterable[DecoderLayer], self.layers)
+        past, seen = zip(*(layer.begin(memory.values) for layer in layers), strict=True)
+        source = torch.arange(len(memory.values), device=memory.values.device)
+        return TransformerState(0, past, seen, memory.mask, source)
+
+    def features(
+        self, tokens: Int[Tensor, "n t"], state: TransformerState
+    ) -> tuple[Float[Tensor, "n t d"], TransformerState]:
+        relative = self.relation(tokens.shape[1], state.length)
+        x, pasts = self.entrance(tokens, state.length), []
+        for layer, past, memory in zip(self.layers, state.past, state.memory, strict=True):
+            x, seen = layer(x, past, memory, state.mask, relative)
+            pasts.append(seen)
+        length = state.length + tokens.shape[1]
+        return self.norm(x), TransformerState(length, tuple(pasts), state.memory, state.mask, state.source)
+
+    def output(self, features: Float[Tensor, "*rows d"]) -> Float[Tensor, "*rows vocab"]:
+        logits: Tensor = self.vocabulary(features)
+        return logits
+
+    def forward(
+        self, tokens: Int[Tensor, "n t"], state: TransformerState
+    ) -> tuple[Float[Tensor, "n t vocab"], TransformerState]:
+        features, state = self.features(tokens, state)
+        return self.output(features), state

@@ -1,0 +1,21 @@
+"""The one place that asks what kind a model is."""
+
+import torch
+
+from regard.models.interface import SequenceToSequence
+from regard.recipe.build_recurrent import build_recurrent
+from regard.recipe.build_transformer import build_transformer
+from regard.recipe.models import RecurrentOptions, TransformerOptions
+
+
+def build(
+    options: TransformerOptions | RecurrentOptions, source_vocab: int, target_vocab: int, *, shared: bool, seed: int
+) -> SequenceToSequence:
+    """A fresh model; its first weights are a function of the seed alone. `shared`: one vocabulary for both sides."""
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        match options:
+            case TransformerOptions():
+                return build_transformer(options, source_vocab, target_vocab, shared)
+            case RecurrentOptions():
+                return build_recurrent(options, source_vocab, target_vocab, shared)

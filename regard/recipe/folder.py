@@ -1,0 +1,76 @@
+"""A model directory: self-contained, code-free, checked when it is opened.
+
+    recipe.yaml  model.safetensors  source.* target.* (or shared.*: the tokenisers)  README.md (the model card)
+    training.jsonl (the run, event by event)  data.json (what was read and left out)  manifest.json (sha256 of each)
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from regard.errors import ModelFormatError, RecipeError
+from regard.files import check_manifest
+from regard.models.interface import SequenceToSequence
+from regard.recipe.build import build
+from regard.recipe.recipe import Recipe, parse, read_tree, to_yaml
+from regard.tasks.translate import Vocabularies
+from regard.text.load import load
+from regard.training.tensors import fill, finite, read_tensors, weights
+
+WEIGHTS, RECIPE, CARD, LOG, DATA = "model.safetensors", "recipe.yaml", "README.md", "training.jsonl", "data.json"
+
+
+@dataclass(frozen=True)
+class ModelFolder:
+    """What a model directory holds, ready to use."""
+
+    path: Path
+    recipe: Recipe
+    vocabularies: Vocabularies
+    model: SequenceToSequence
+
+
+def write_recipe(folder: Path, recipe: Recipe, vocabularies: Vocabularies) -> None:
+    """What a model is made from; the weights follow when there are any."""
+    (folder / RECIPE).write_text(to_yaml(recipe), encoding="utf-8")
+    if vocabularies.shared:
+        vocabularies.source.save(folder, "shared")
+    else:
+        vocabularies.source.save(folder, "source")
+        vocabularies.target.save(folder, "target")
+
+
+def read_recipe(folder: Path) -> Recipe:
+    try:
+        return parse(read_tree(folder / RECIPE), str(folder / RECIPE))
+    except RecipeError as error:
+        raise ModelFormatError(str(error)) from None
+
+
+def read_vocabularies(folder: Path, recipe: Recipe) -> Vocabularies:
+    if recipe.text.shared:
+        both = load(folder, "shared")
+        return Vocabularies(both, both)
+    return Vocabularies(load(folder, "source"), load(folder, "target"))
+
+
+def fresh_model(recipe: Recipe, vocabularies: Vocabularies) -> SequenceToSequence:
+    """The recipe's model with its first weights."""
+    source, target = len(vocabularies.source), len(vocabularies.target)
+    return build(recipe.model, source, target, shared=vocabularies.shared, seed=recipe.training.seed)
+
+
+def read_model(folder: Path) -> ModelFolder:
+    """The finished model in this directory; ModelFormatError says what is wrong with it."""
+    if not folder.is_dir():
+        raise ModelFormatError(f"{folder}: no such model directory")
+    if (folder / RECIPE).exists() and not (folder / WEIGHTS).exists():
+        raise ModelFormatError(f"{folder}: training is not finished; go on with: regard train --resume {folder}")
+    check_manifest(folder)
+    recipe = read_recipe(folder)
+    vocabularies = read_vocabularies(folder, recipe)
+    model = fresh_model(recipe, vocabularies)
+    stored = read_tensors(folder / WEIGHTS)
+    if not finite(stored):
+        raise ModelFormatError(f"{folder / WEIGHTS}: holds values that are not finite; train again or copy it again")
+    fill(weights(model), stored, folder / WEIGHTS)
+    return ModelFolder(folder, recipe, vocabularies, model)

@@ -1,0 +1,129 @@
+"""A recipe: everything that decides a training run, in one typed tree. YAML in, YAML out, nothing hidden."""
+
+import difflib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, get_args
+
+import yaml
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from regard.data.options import DataOptions
+from regard.decoding.options import SearchOptions
+from regard.errors import RecipeError
+from regard.recipe.models import ModelOptions, TransformerOptions
+from regard.section import Section
+from regard.tasks.options import LossOptions
+from regard.text.options import TextOptions
+from regard.training.options import TrainingOptions
+
+Tree = dict[str, Any]
+
+
+class Recipe(Section):
+    """Sections in the order of a run: what is read, how it is cut, what learns, how it learns, how it speaks."""
+
+    data: DataOptions
+    text: TextOptions = TextOptions()
+    model: ModelOptions = TransformerOptions()
+    loss: LossOptions = LossOptions()
+    training: TrainingOptions = TrainingOptions()
+    decoding: SearchOptions = SearchOptions()
+
+
+def read_tree(path: Path) -> Tree:
+    """The YAML file as plain data; a recipe is a mapping of sections."""
+    try:
+        tree = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise RecipeError(f"{path}: no such recipe") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise RecipeError(f"{path}: cannot be read ({error})") from None
+    except yaml.YAMLError as error:
+        raise RecipeError(f"{path}: not YAML ({' '.join(str(error).split())})") from None
+    if not isinstance(tree, dict):
+        raise RecipeError(f"{path}: found {type(tree).__name__}, expected sections such as 'data:' and 'model:'")
+    return tree
+
+
+def parse_setting(setting: str) -> tuple[list[str], Any]:
+    """"model.layers=4" → (["model", "layers"], 4); the value is read as YAML."""
+    path, equals, value = setting.partition("=")
+    if not equals or not all(path.split(".")):
+        raise RecipeError(f"--set {setting}: expected section.key=value, for example model.heads=8")
+    try:
+        return path.split("."), yaml.safe_load(value)
+    except yaml.YAMLError:
+        raise RecipeError(f"--set {setting}: the value is not YAML") from None
+
+
+def with_settings(tree: Mapping[str, Any], settings: Sequence[str]) -> Tree:
+    """The tree with each "a.b=c" put in its place; the later wins."""
+    changed: Tree = dict(tree)
+    for setting in settings:
+        path, value = parse_setting(setting)
+        for key in reversed(path):
+            value = {key: value}
+        changed = overlay(changed, value)
+    return changed
+
+
+def overlay(below: Mapping[str, Any], above: Mapping[str, Any]) -> Tree:
+    """`above` over `below`, section by section."""
+    merged = dict(below)
+    for key, value in above.items():
+        old = merged.get(key)
+        merged[key] = overlay(old, value) if isinstance(old, dict) and isinstance(value, dict) else value
+    return merged
+
+
+def parse(tree: Mapping[str, Any], where: str) -> Recipe:
+    """The typed recipe; RecipeError names the dotted path, the value, and the nearest valid key."""
+    family = TransformerOptions().kind  # of a model section that does not say
+    try:
+        return Recipe.model_validate(overlay({"model": {"kind": family}}, tree))
+    except ValidationError as error:
+        raise RecipeError(f"{where}: {'; '.join(explain(e) for e in error.errors())}") from None
+
+
+def explain(error: ErrorDetails) -> str:
+    """One problem in one clause."""
+    path = [str(part) for part in error["loc"] if str(part) not in FAMILIES]
+    dotted = ".".join(path) or "recipe"
+    if error["type"] == "extra_forbidden":
+        known = keys_at(error["loc"][:-1])
+        near = difflib.get_close_matches(path[-1], known, n=1, cutoff=0.5)
+        hint = f"did you mean {near[0]!r}?" if near else f"known keys: {', '.join(known)}"
+        return f"{dotted}: unknown key; {hint}"
+    if error["type"] == "missing":
+        return f"{dotted}: missing"
+    message = error["msg"].removeprefix("Value error, ")
+    return f"{dotted}: {message} (found {error['input']!r:.80})"
+
+
+FAMILIES = tuple(family.model_fields["kind"].default for family in get_args(get_args(ModelOptions)[0]))
+
+
+def keys_at(path: Sequence[int | str]) -> list[str]:
+    """The keys that the section at this place of the recipe knows."""
+    sections: list[type[BaseModel]] = [Recipe]
+    for part in path:
+        tagged = [s for s in sections if "kind" in s.model_fields and s.model_fields["kind"].default == part]
+        if tagged:
+            sections = tagged
+        elif isinstance(part, str):
+            sections = [x for s in sections if part in s.model_fields for x in sections_of(s.model_fields[part].annotation)]
+    return sorted({key for section in sections for key in section.model_fields})
+
+
+def sections_of(annotation: Any) -> list[type[BaseModel]]:
+    """Every section class inside an annotation such as `tuple[CorpusOptions, ...] | None`."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return [annotation]
+    return [section for part in get_args(annotation) for section in sections_of(part)]
+
+
+def to_yaml(recipe: Recipe) -> str:
+    """The whole recipe, every default written out, so that it means the same with a later version."""
+    return yaml.safe_dump(recipe.model_dump(mode="json"), sort_keys=False, allow_unicode=True)

@@ -1,0 +1,259 @@
+"""A training run from files to a finished model directory: read, cut, build, learn, score, write."""
+
+import contextlib
+import hashlib
+import json
+import shutil
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from regard.card import write_card
+from regard.data.batches import Share
+from regard.data.corpus import Corpus, Loaded, Report, load_corpora
+from regard.data.examples import encode
+from regard.data.pairs import Pair
+from regard.engine import Engine, load
+from regard.errors import DataError, RecipeError, RegardError, TrainingError
+from regard.evaluation.scores import evaluate
+from regard.files import write_atomically, write_folder, write_manifest
+from regard.models.interface import SequenceToSequence
+from regard.recipe.folder import DATA, LOG, WEIGHTS, ModelFolder, fresh_model, read_recipe, read_vocabularies, write_recipe
+from regard.recipe.presets import choose
+from regard.recipe.recipe import Recipe, Tree, overlay, parse, read_tree, with_settings
+from regard.tasks.translate import TrainingSet, Translation, Validation, Vocabularies
+from regard.text.learn import learn
+from regard.training.console import Console
+from regard.training.events import Event, Finished, Stopped
+from regard.training.logs import JsonLog, Reader, TensorBoardLog
+from regard.training.loop import train as run_loop
+from regard.training.signals import stop_on_signal
+from regard.training.tensors import weights, write_tensors
+
+BLEU_SENTENCES = 200  # of the validation set, translated greedily at each validation
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a user asks of one run: a recipe or files, what to change in it, and where the model goes."""
+
+    recipe: Path | None = None
+    source: Path | None = None
+    target: Path | None = None
+    tsv: Path | None = None
+    jsonl: Path | None = None
+    valid_source: Path | None = None
+    valid_target: Path | None = None
+    out: Path | None = None
+    budget: str | None = None
+    steps: int | None = None
+    epochs: float | None = None
+    seed: int | None = None
+    settings: Sequence[str] = ()
+    resume: Path | None = None
+    tensorboard: bool = False
+    quiet: bool = False
+
+    def tree(self) -> Tree:
+        """The recipe file, the options over it, the settings over those."""
+        tree = read_tree(self.recipe) if self.recipe else {}
+        corpus = {"source": self.source, "target": self.target, "tsv": self.tsv, "jsonl": self.jsonl}
+        valid = {"source": self.valid_source, "target": self.valid_target}
+        lengths = {"steps": self.steps, "epochs": self.epochs, "budget": self.budget}
+        if any(corpus.values()):
+            tree = overlay(tree, {"data": {"corpora": [given(corpus)]}})
+        if any(valid.values()):
+            tree = overlay(tree, {"data": {"valid": given(valid)}})
+        if any(lengths.values()):
+            tree = overlay(tree, {"training": lengths})
+        if self.seed is not None:
+            tree = overlay(tree, {"training": {"seed": self.seed}})
+        return with_settings(tree, self.settings)
+
+
+def given(options: dict[str, Path | None]) -> dict[str, str]:
+    return {key: str(value) for key, value in options.items() if value is not None}
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """Everything a run needs, before its first step; nothing has been written yet."""
+
+    recipe: Recipe
+    report: Report
+    fingerprint: str
+    vocabularies: Vocabularies
+    task: Translation
+    model: SequenceToSequence
+
+
+@dataclass(frozen=True)
+class Outcome:
+    folder: Path
+    interrupted: bool
+
+
+def run(request: Request) -> Outcome:
+    """Start or resume a run and see it to its end; an error before the first step leaves no trace on disk."""
+    started = time.monotonic()
+    folder = request.resume or request.out
+    if folder is None:
+        raise RecipeError("--out: say where the model goes, for example --out models/en-de")
+    prepared = reopen(folder) if request.resume else begin(request, folder)
+    threads = prepared.recipe.training.threads
+    if threads:
+        torch.set_num_threads(threads)
+    try:
+        events = list(follow(prepared, folder, request, started))
+    except RegardError:
+        if not request.resume and not any((folder / "checkpoints").glob("step-*")):
+            shutil.rmtree(folder, ignore_errors=True)
+        raise
+    finished = [event for event in events if isinstance(event, Finished)]
+    if not finished:
+        return Outcome(folder, interrupted=True)
+    finish(prepared, folder, finished[-1])
+    return Outcome(folder, interrupted=False)
+
+
+def begin(request: Request, folder: Path) -> Prepared:
+    """Read and check everything, then make the directory with recipe, tokenisers and data report."""
+    if folder.exists():
+        raise RecipeError(f"{folder}: already exists; choose another --out, or go on with --resume {folder}")
+    where = str(request.recipe or "recipe")
+    tree = request.tree()
+    recipe = parse(overlay({"data": {}}, tree), where)
+    loaded = load_corpora(recipe.data, recipe.training.seed)
+    if request.recipe is None:
+        pairs = [pair for corpus in loaded.corpora for pair in corpus.pairs]
+        recipe = parse(overlay(choose(pairs, recipe.model.kind), tree), where)
+    prepared = prepare(recipe, loaded, learn_vocabularies(recipe, loaded.corpora))
+
+    def fill(fresh: Path) -> None:
+        write_recipe(fresh, prepared.recipe, prepared.vocabularies)
+        data = {**prepared.report.to_json(), "fingerprint": prepared.fingerprint}
+        (fresh / DATA).write_text(json.dumps(data, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+
+    write_folder(folder, fill)
+    return prepared
+
+
+def reopen(folder: Path) -> Prepared:
+    """The interrupted run in this directory, from the same text; refused where the text has changed."""
+    if not folder.is_dir():
+        raise TrainingError(f"{folder}: no such run to resume")
+    if (folder / WEIGHTS).exists():
+        raise TrainingError(f"{folder}: this run is finished; nothing to resume")
+    recipe = read_recipe(folder)
+    loaded = load_corpora(recipe.data, recipe.training.seed)
+    prepared = prepare(recipe, loaded, read_vocabularies(folder, recipe))
+    known = json.loads((folder / DATA).read_text(encoding="utf-8"))["fingerprint"]
+    if prepared.fingerprint != known:
+        raise DataError(f"{folder}: the text of {recipe.data.corpora[0].files[0]} is not what this run began with")
+    return prepared
+
+
+def learn_vocabularies(recipe: Recipe, corpora: Sequence[Corpus]) -> Vocabularies:
+    seed = recipe.training.seed
+    sources = [pair.source for corpus in corpora for pair in corpus.pairs]
+    targets = [pair.target for corpus in corpora for pair in corpus.pairs]
+    if recipe.text.shared:
+        both = learn(sources + targets, recipe.text, seed)
+        return Vocabularies(both, both)
+    return Vocabularies(learn(sources, recipe.text, seed), learn(targets, recipe.text, seed))
+
+
+def prepare(recipe: Recipe, loaded: Loaded, vocabularies: Vocabularies) -> Prepared:
+    """Text into examples, examples into a task, and a model to learn it."""
+    data, training = recipe.data, recipe.training
+    examples, pairs, shares, accounts = [], [], [], []
+    for corpus, account in zip(loaded.corpora, loaded.report.corpora, strict=True):
+        found, kept = encode(corpus.pairs, vocabularies.source, vocabularies.target, data.max_tokens)
+        examples += found
+        pairs += kept
+        shares.append(Share(len(found), corpus.weight))
+        accounts.append(account.without("too many tokens", len(corpus.pairs) - len(found)))
+    if not examples:
+        raise DataError(f"data.max_tokens: no pair has at most {data.max_tokens} tokens a side; raise it")
+    text = TrainingSet(examples, pairs, shares, data.batch_tokens, recipe.text.dropout, training.seed)
+    greedy = recipe.decoding.model_copy(update={"beam": 1, "n_best": 1})
+    task = Translation(text, Validation(loaded.validation, greedy, BLEU_SENTENCES), vocabularies, recipe.loss)
+    model = fresh_model(recipe, vocabularies)
+    report = replace(loaded.report, corpora=tuple(accounts))
+    return Prepared(recipe, report, fingerprint(pairs), vocabularies, task, model)
+
+
+def fingerprint(pairs: Sequence[Pair]) -> str:
+    """sha256 of the training text in its order."""
+    digest = hashlib.sha256()
+    for pair in pairs:
+        digest.update(f"{pair.source}\n{pair.target}\n".encode())
+    return digest.hexdigest()
+
+
+def follow(prepared: Prepared, folder: Path, request: Request, started: float) -> Iterator[Event]:
+    """Run the loop under the signal handlers and hand every event to every reader; yields the events that end it."""
+    with contextlib.ExitStack() as stack:
+        stop = stack.enter_context(stop_on_signal())
+        readers: list[Reader] = [stack.enter_context(JsonLog(folder / LOG))]
+        if request.tensorboard:
+            readers.append(stack.enter_context(TensorBoardLog(folder / "tensorboard")))
+        if not request.quiet:
+            readers.append(stack.enter_context(Console(prepared.report.lines())))
+        width = prepared.recipe.model.width
+        loop = run_loop(
+            prepared.model,
+            prepared.task,
+            prepared.recipe.training,
+            folder=folder,
+            width=width,
+            stop=stop,
+            started=started,
+        )
+        for event in loop:
+            for reader in readers:
+                reader.read(event)
+            if isinstance(event, Finished | Stopped):
+                yield event
+
+
+def finish(prepared: Prepared, folder: Path, finished: Finished) -> None:
+    """Score the final weights with the recipe's own search, and make the directory a model."""
+    engine = Engine(ModelFolder(folder, prepared.recipe, prepared.vocabularies, prepared.model))
+    valid = prepared.task.validation.pairs
+    outputs = [translation.text for translation in engine.translate([pair.source for pair in valid])]
+    scores = evaluate(outputs, [pair.target for pair in valid])
+    write_card(folder, engine.folder, prepared.report, scores, finished)
+    fresh = folder / f".{WEIGHTS}.tmp"
+    write_tensors(fresh, weights(prepared.model))
+    fresh.replace(folder / WEIGHTS)
+    facts = {"validation": scores.to_json(), "steps": finished.steps, "seconds": round(finished.seconds, 1)}
+    write_manifest(folder, facts)
+
+
+def train(
+    source: str | Path | None = None,
+    target: str | Path | None = None,
+    *,
+    out: str | Path,
+    recipe: str | Path | None = None,
+    settings: Sequence[str] = (),
+) -> Engine:
+    """Train from two files or a recipe and return the engine of the finished model.
+
+    `settings` change the recipe: ["training.budget=20m", "model.heads=8"]. The files are as for `regard train`.
+    """
+
+    def path(value: str | Path | None) -> Path | None:
+        return None if value is None else Path(value)
+
+    request = Request(
+        recipe=path(recipe), source=path(source), target=path(target), out=Path(out), settings=settings, quiet=True
+    )
+    if run(request).interrupted:
+        raise TrainingError(f"{out}: interrupted; go on with: regard train --resume {out}")
+    return load(out)

@@ -1,0 +1,24 @@
+"""What the training loop asks of a task: batches in a fixed order, a loss with its count, and scores."""
+
+from typing import Protocol, TypeVar, runtime_checkable
+
+from torch import nn
+
+from regard.layers.loss import Loss
+
+Plan = TypeVar("Plan")  # which examples make up one batch
+Batch = TypeVar("Batch")  # their tensors
+
+
+@runtime_checkable
+class Task(Protocol[Plan, Batch]):
+    """`batches` and `collate` are pure functions of their arguments and of the seed the task was built with.
+
+    A resumed run therefore sees exactly the batches that an uninterrupted one sees.
+    """
+
+    def batches(self, epoch: int) -> list[Plan]: ...
+    def largest(self) -> Plan: ...
+    def collate(self, plan: Plan, epoch: int) -> Batch: ...
+    def loss(self, model: nn.Module, batch: Batch) -> Loss: ...
+    def evaluate(self, model: nn.Module) -> dict[str, float]: ...

@@ -1,0 +1,15 @@
+"""How text becomes ids."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from regard.section import Section
+
+
+class TextOptions(Section):
+    kind: Literal["bpe", "unigram", "characters", "bytes"] = "bpe"
+    size: Annotated[int, Field(gt=4)] | None = None  # ids with the four special ones; none: chosen from the corpus
+    shared: bool = True  # one vocabulary for source and target
+    dropout: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.0  # of merges, at training only; Provilkov et al. 2020 use 0.1
+    byte_fallback: bool = True  # a character outside a subword vocabulary becomes its UTF-8 bytes, else <unk>

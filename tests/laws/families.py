@@ -1,0 +1,85 @@
+"""One table of model families. A new decoder, position kind or attention enters every law by one line here."""
+
+import torch
+from torch import Tensor
+
+from regard.models.interface import Memory, SequenceToSequence
+from regard.recipe.build_recurrent import build_recurrent
+from regard.recipe.build_transformer import build_transformer
+from regard.recipe.models import RecurrentOptions, TransformerOptions
+from regard.text.special import PAD
+
+SOURCE_VOCAB, TARGET_VOCAB = 9, 7
+
+
+def recurrent(**chosen) -> RecurrentOptions:
+    return RecurrentOptions(**({"embedding": 5, "width": 6, "dropout": 0.0} | chosen))
+
+
+def transformer(**chosen) -> TransformerOptions:
+    sizes = {"width": 12, "heads": 3, "feedforward": 7, "encoder_layers": 1, "decoder_layers": 1, "max_length": 24}
+    return TransformerOptions(**(sizes | {"dropout": 0.0} | chosen))
+
+
+ONE_WAY = {"bidirectional": False, "input_feeding": False}
+
+FAMILIES = {
+    "the decks' bottleneck": recurrent(cell="tanh", attention="none", **ONE_WAY),
+    "the decks' simple attention": recurrent(cell="tanh", attention="dot", shared_cell=True, **ONE_WAY),
+    "a shared GRU in two layers": recurrent(
+        attention="dot", shared_cell=True, encoder_layers=2, decoder_layers=2, **ONE_WAY
+    ),
+    "the decks' parameterised attention": recurrent(cell="tanh", attention="parameterised", **ONE_WAY),
+    "LSTM bottleneck, both ways": recurrent(cell="lstm", attention="none", input_feeding=False),
+    "LSTM, scaled dot, fed": recurrent(
+        cell="lstm", attention="scaled-dot", bidirectional=False, tie_output=True, embedding=6
+    ),
+    "LSTM, general, 2 and 3 layers": recurrent(cell="lstm", attention="general", encoder_layers=2, decoder_layers=3),
+    "GRU, additive": recurrent(attention="additive", input_feeding=False),
+    "GRU, additive, fed": recurrent(attention="additive"),
+    "GRU, coverage": recurrent(coverage=True, input_feeding=False),
+    "GRU, coverage, fed": recurrent(coverage=True, decoder_layers=2),
+    "LSTM, parameterised, fed": recurrent(cell="lstm", attention="parameterised"),
+    "Transformer": transformer(encoder_layers=2, decoder_layers=3),
+    "Transformer, post-norm": transformer(order="post", encoder_layers=2, decoder_layers=2),
+    "Transformer, ε outside the root": transformer(norm="layer-outside", activation="gelu"),
+    "Transformer, RMS, SwiGLU": transformer(norm="rms", activation="swiglu"),
+    "Transformer, GeGLU, untied": transformer(activation="geglu", tie_output=False, scale_embedding=False),
+    "Transformer, narrow heads": transformer(head_width=2, activation="reglu"),
+    "Transformer, no positions": transformer(positions="none"),
+    "Transformer, learned positions": transformer(positions="learned"),
+    "Transformer, relative bias": transformer(positions="relative"),
+    "Transformer, rotary": transformer(positions="rotary"),
+    "Transformer, ALiBi": transformer(positions="alibi"),
+    "Transformer, concatenated sinusoids": transformer(position_join="concatenate", position_width=4, tie_output=False),
+    "Transformer, concatenated learned": transformer(
+        positions="learned", position_join="concatenate", position_width=5, tie_output=False
+    ),
+    "Transformer, window": transformer(attention="window", window=2, encoder_layers=2, decoder_layers=2),
+    "Transformer, window, rotary": transformer(attention="window", window=1, positions="rotary"),
+    "Transformer, linear": transformer(attention="linear"),
+    "Transformer, linear, no positions": transformer(attention="linear", positions="none"),
+}
+
+
+def build(name: str, target_vocab: int = TARGET_VOCAB) -> SequenceToSequence:
+    """The family's model in float64, with weights large enough that everything has an effect."""
+    options = FAMILIES[name]
+    torch.manual_seed(13)
+    make = build_recurrent if isinstance(options, RecurrentOptions) else build_transformer
+    model = make(options, SOURCE_VOCAB, target_vocab, False).double().eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(0.3 * torch.randn_like(parameter))
+    return model
+
+
+def pad(rows: list[list[int]], extra: int = 0) -> tuple[Tensor, Tensor]:
+    """Rows of tokens side by side, with `extra` columns of padding, and where they are visible."""
+    width = max(map(len, rows)) + extra
+    tokens = torch.tensor([row + [PAD] * (width - len(row)) for row in rows])
+    return tokens, torch.arange(width) < torch.tensor([len(row) for row in rows])[:, None]
+
+
+def encode(model: SequenceToSequence, rows: list[list[int]]) -> Memory:
+    return model.encode(*pad(rows))
