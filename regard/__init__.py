@@ -1,7 +1,7 @@
 """Regard: train, understand and serve attention models on the machine you have.
 
-    regard.train("train.en", "train.de", out="models/en-de")
-    regard.load("models/en-de").translate(["A man rides a bike."])
+regard.train("train.en", "train.de", out="models/en-de")
+regard.load("models/en-de").translate(["A man rides a bike."])
 """
 
 from typing import TYPE_CHECKING, Any

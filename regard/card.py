@@ -54,7 +54,7 @@ def card(model: ModelFolder, report: Report, scores: Scores, finished: Finished)
         "",
         "## Limits",
         "",
-        "The model knows what its text shows and nothing else: other domains, other spellings and much longer sentences "
+        "The model knows what its text shows and nothing else: other domains, spellings and much longer sentences "
         "will be worse than the scores above.",
         "",
     ]

@@ -118,7 +118,9 @@ def score(model: Path, source: Path, target: Path, as_json: bool) -> None:
 @regard.command()
 @click.argument("models", type=FILE, nargs=-1, required=True)
 @click.option("--out", type=FILE, required=True, help="The model directory to make.")
-@click.option("--last", type=click.IntRange(min=1), help="One MODEL: its last N checkpoints. Default: all that are there.")
+@click.option(
+    "--last", type=click.IntRange(min=1), help="One MODEL: its last N checkpoints. Default: all that are there."
+)
 def average(models: tuple[Path, ...], out: Path, last: int | None) -> None:
     """Average the weights of several MODELS of one recipe, or of the checkpoints of one.
 

@@ -10,13 +10,14 @@ from itertools import islice
 from pathlib import Path
 from typing import IO, Any
 
+from pydantic import ValidationError
 from rich.console import Console
 from rich.table import Table
 
 from regard.data.readers import read_lines, read_parallel, read_stream
 from regard.decoding.options import SamplingOptions, SearchOptions
 from regard.engine import Engine, Translation, load
-from regard.errors import DataError, DecodingError, ModelFormatError, RecipeError
+from regard.errors import DataError, DecodingError, RecipeError
 from regard.evaluation.by_length import by_length
 from regard.evaluation.scores import Scores, evaluate
 from regard.files import check_manifest, write_atomically
@@ -68,7 +69,7 @@ def sampling_options(request: TranslateRequest) -> SamplingOptions:
         return SamplingOptions(
             temperature=request.temperature, top_k=request.top_k, top_p=request.top_p, samples=request.n_best
         )
-    except ValueError as error:
+    except ValidationError as error:
         raise DecodingError(first_problem(error)) from None
 
 
@@ -83,24 +84,24 @@ def search_options(
         return SearchOptions.model_validate(
             {**own.model_dump(), "beam": width, "n_best": n_best, "length_penalty": penalty}
         )
-    except ValueError as error:
+    except ValidationError as error:
         raise DecodingError(first_problem(error)) from None
 
 
-def first_problem(error: ValueError) -> str:
-    """The first line of a pydantic error that a person can use."""
-    problems = getattr(error, "errors", list)()
-    if not problems:
-        return str(error)
-    where = ".".join(str(part) for part in problems[0]["loc"])
-    text: str = problems[0]["msg"].removeprefix("Value error, ")
+def first_problem(error: ValidationError) -> str:
+    """What is wrong with an option, in one line."""
+    problem = error.errors()[0]
+    where = ".".join(str(part) for part in problem["loc"])
+    text = problem["msg"].removeprefix("Value error, ")
     return f"{where}: {text}" if where else text
 
 
 def rendered(translation: Translation, request: TranslateRequest) -> Iterator[str]:
     if request.as_json:
         candidates = [asdict(candidate) for candidate in translation.candidates]
-        yield json.dumps({"source": translation.source, "text": translation.text, "candidates": candidates}, ensure_ascii=False)
+        yield json.dumps(
+            {"source": translation.source, "text": translation.text, "candidates": candidates}, ensure_ascii=False
+        )
     else:
         yield from (candidate.text for candidate in translation.candidates)
 
@@ -198,7 +199,11 @@ def inspect_model(model: Path, *, as_json: bool) -> None:
     summary = {
         "model": recipe.model.kind,
         "parameters": parameters(engine.model),
-        "vocabulary": {"kind": recipe.text.kind, "source": len(vocabularies.source), "target": len(vocabularies.target)},
+        "vocabulary": {
+            "kind": recipe.text.kind,
+            "source": len(vocabularies.source),
+            "target": len(vocabularies.target),
+        },
         "validation": facts.get("validation"),
         "recipe": recipe.model_dump(mode="json"),
         "files": facts["files"],
@@ -213,7 +218,9 @@ def inspect_model(model: Path, *, as_json: bool) -> None:
         table.add_row(name, shape)
     console.print(table)
     for section, values in summary["recipe"].items():
-        console.print(f"[bold]{section}[/]: " + ", ".join(f"{key} {value}" for key, value in values.items()), highlight=False)
+        console.print(
+            f"[bold]{section}[/]: " + ", ".join(f"{key} {value}" for key, value in values.items()), highlight=False
+        )
     for name, digest in summary["files"].items():
         console.print(f"{digest[:12]}  {name}", highlight=False)
 

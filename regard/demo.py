@@ -13,7 +13,7 @@ from regard.data.pairs import Pair
 from regard.engine import Engine, load
 from regard.errors import RecipeError
 from regard.evaluation.scores import Scores, evaluate
-from regard.explaining.heatmap import terminal
+from regard.explaining.heatmap import Colour, terminal
 from regard.explaining.page import Contents, CurvePoint, Example, Picture, Score, report
 from regard.explaining.record import record
 from regard.files import write_atomically
@@ -47,7 +47,9 @@ def run_demo(out: Path, *, budget: str, seed: int) -> None:
     if out.exists():
         raise RecipeError(f"{out}: already exists; choose another --out, or remove it")
     console = Console()
-    console.print(f"Dates in {len(locales())} locales → ISO 8601: {TRAIN:,} to learn from, {TEST:,} unseen to be tested on.")
+    console.print(
+        f"Dates in {len(locales())} locales → ISO 8601: {TRAIN:,} to learn from, {TEST:,} unseen to be tested on."
+    )
     train, valid, test = split(TRAIN, VALID, TEST, seed)
     for name, pairs in (("train", train), ("valid", valid), ("test", test)):
         for side in ("source", "target"):
@@ -102,7 +104,7 @@ def show(console: Console, rows: Sequence[Example], chosen: Picture) -> None:
         table.add_row(row.source, row.expected, row.got, "[green]✓[/]" if row.ok else "[red]✗[/]")
     console.print(table)
     console.print("\nWhere the decoder looks (last layer, mean of its heads): output down, input across.")
-    colour = "true" if console.color_system == "truecolor" else "256" if console.color_system else "none"
+    colour: Colour = "true" if console.color_system == "truecolor" else "256" if console.color_system else "none"
     mean = chosen.attentions[-1].weights.mean(0)
     console.file.write(terminal(mean, chosen.columns, chosen.rows, colour) + "\n")
 

@@ -8,7 +8,6 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -20,9 +19,18 @@ from regard.data.pairs import Pair
 from regard.engine import Engine, load
 from regard.errors import DataError, RecipeError, RegardError, TrainingError
 from regard.evaluation.scores import evaluate
-from regard.files import write_atomically, write_folder, write_manifest
+from regard.files import write_folder, write_manifest
 from regard.models.interface import SequenceToSequence
-from regard.recipe.folder import DATA, LOG, WEIGHTS, ModelFolder, fresh_model, read_recipe, read_vocabularies, write_recipe
+from regard.recipe.folder import (
+    DATA,
+    LOG,
+    WEIGHTS,
+    ModelFolder,
+    fresh_model,
+    read_recipe,
+    read_vocabularies,
+    write_recipe,
+)
 from regard.recipe.presets import choose
 from regard.recipe.recipe import Recipe, Tree, overlay, parse, read_tree, with_settings
 from regard.tasks.translate import TrainingSet, Translation, Validation, Vocabularies

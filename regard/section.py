@@ -1,4 +1,4 @@
-"""A section of the recipe: frozen, typed, and closed to unknown keys. Each default of the package is in one of these."""
+"""A section of the recipe: frozen, typed, closed to unknown keys. Each default of the package is in one of these."""
 
 from pydantic import BaseModel, ConfigDict
 

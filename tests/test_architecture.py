@@ -3,6 +3,7 @@
 import ast
 import subprocess
 import sys
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -59,10 +60,16 @@ def dotted(path: Path) -> str:
 NAMES = {dotted(path) for path in MODULES}
 
 
+@cache
+def tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+@cache
 def imports(path: Path) -> set[str]:
     """Every dotted module imported anywhere in the file, functions included."""
     found = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(tree(path)):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -72,10 +79,10 @@ def imports(path: Path) -> set[str]:
     return found
 
 
-def dangers(source: str) -> list[str]:
-    """What the source could use to run code that came with data: unpickling, evaluating, unsafe YAML, a shell."""
+def dangers(code: ast.Module) -> list[str]:
+    """What the code could use to run code that came with data: unpickling, evaluating, unsafe YAML, a shell."""
     found = []
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(code):
         if isinstance(node, ast.Import):
             found += [alias.name for alias in node.names if alias.name.split(".")[0] in FORBIDDEN_MODULES]
         elif isinstance(node, ast.ImportFrom):
@@ -118,7 +125,7 @@ def test_files_stay_small(path):
 
 @every_module
 def test_functions_stay_small(path):
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(tree(path)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             lines = (node.end_lineno or node.lineno) - node.lineno + 1
             assert lines <= 60, f"{path}:{node.lineno}: {node.name} has {lines} lines"
@@ -138,7 +145,7 @@ def test_folders_open_with_an_empty_page(path):
 
 @every_module
 def test_nothing_can_run_code_that_came_with_data(path):
-    assert dangers(path.read_text(encoding="utf-8")) == []
+    assert dangers(tree(path)) == []
 
 
 @pytest.mark.parametrize(
@@ -162,12 +169,12 @@ def test_nothing_can_run_code_that_came_with_data(path):
     ],
 )
 def test_the_search_for_dangers_finds(source):
-    assert dangers(source)
+    assert dangers(ast.parse(source))
 
 
 @pytest.mark.parametrize("source", ["model.eval()", "yaml.safe_load(x)", "safetensors.torch.load(x)", "re.compile(x)"])
 def test_the_search_for_dangers_leaves_alone(source):
-    assert not dangers(source)
+    assert not dangers(ast.parse(source))
 
 
 def run(code: str, *options: str) -> str:

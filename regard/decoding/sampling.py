@@ -1,6 +1,7 @@
 """Random sequences from the model: temperature, top-k and top-p as pure functions, and the loop that draws."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from jaxtyping import Float, Int
@@ -42,7 +43,7 @@ def warp(log_probs: Float[Tensor, "rows vocab"], options: SamplingOptions) -> Fl
 
 @torch.no_grad()
 def sample(
-    decoder: Decoder,
+    decoder: Decoder[Any],
     memory: Memory,
     *,
     max_lengths: Int[Tensor, " n"],

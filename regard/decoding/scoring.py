@@ -1,5 +1,7 @@
 """How probable given targets are: the search's own scores, for sequences that it did not choose."""
 
+from typing import Any
+
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
@@ -11,7 +13,7 @@ POSITIONS = 1024  # through the output layer at once: a whole batch of logits wo
 
 @torch.no_grad()
 def score(
-    decoder: Decoder, memory: Memory, targets: Int[Tensor, "n t"], mask: Bool[Tensor, "n t"], *, bos: int
+    decoder: Decoder[Any], memory: Memory, targets: Int[Tensor, "n t"], mask: Bool[Tensor, "n t"], *, bos: int
 ) -> Float[Tensor, "n t"]:
     """log p(target_t | target_<t, source), and 0 where the mask hides the target.
 

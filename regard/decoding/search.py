@@ -5,7 +5,7 @@ Letters: n sentences still searched, w live hypotheses of each, t tokens so far;
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -172,7 +172,7 @@ def constrain(
 
 
 def next_log_probs(
-    decoder: Decoder, tokens: Int[Tensor, "rows 1"], state: State
+    decoder: Decoder[Any], tokens: Int[Tensor, "rows 1"], state: State
 ) -> tuple[Float[Tensor, "rows vocab"], State]:
     """log p(next token | everything so far); only the last position goes through the output layer."""
     features, state = decoder.features(tokens, state)
@@ -238,7 +238,7 @@ def go_on(live: Beam, origin: Int[Tensor, "n w"], going: Bool[Tensor, " n"]) -> 
 
 @torch.no_grad()
 def beam_search(
-    decoder: Decoder,
+    decoder: Decoder[Any],
     memory: Memory,
     *,
     max_lengths: Int[Tensor, " n"],

@@ -106,8 +106,8 @@ class Window(nn.Module):
         return past.last(self.size).append(keys, values)
 
     def visible(self, queries: int, keys: Float[Tensor, "n h k e"], mask: Bool[Tensor, "n k"] | None) -> Tensor | None:
-        distance = masks.offsets(queries, keys.shape[2], keys.device)
-        return masks.both(masks.over_keys(mask), (distance >= -self.size) & (distance <= self.ahead))
+        band = masks.window(queries, keys.shape[2], self.size, self.ahead, keys.device)
+        return masks.both(masks.over_keys(mask), band)
 
     def forward(
         self,
@@ -137,8 +137,8 @@ class Window(nn.Module):
         margins = (self.size - (keys - queries), rest + self.ahead)
         real = q.new_ones(n, keys, dtype=torch.bool) if mask is None else mask
         real = F.pad(real, margins).unfold(1, span, block).flatten(0, 1)  # (n, k) → (n·blocks, span)
-        distance = masks.offsets(block, span, q.device) + self.ahead
-        near = (distance >= -self.size) & (distance <= self.ahead)
+        # A stretch ends `ahead` keys after its last query, so that seen from there nothing lies ahead.
+        near = masks.window(block, span, self.size + self.ahead, 0, q.device)
         if bias is not None:  # keep distances −(block − 1 + size) … block − 1 + ahead of −centre … queries − 1
             centre = bias.shape[-1] - queries
             bias = F.pad(bias, (block - 1 + self.size - centre, block + self.ahead - queries))

@@ -34,10 +34,6 @@ def smoothed_cross_entropy(
     return (normaliser - (1 - smoothing) * hit - smoothing * logits.mean(-1)).sum()
 
 
-
-
-
-
 def perplexity(mean_loss: float) -> float:
     """e^loss, capped where a float would overflow."""
     return float(torch.tensor(mean_loss, dtype=torch.float64).clamp(max=700).exp())

@@ -24,9 +24,10 @@ def causal(queries: int, keys: int, device: torch.device | None = None) -> Bool[
     return offsets(queries, keys, device) <= 0
 
 
-def window(queries: int, keys: int, size: int, device: torch.device | None = None) -> Bool[Tensor, "q k"]:
-    """A query sees `size` positions on each side."""
-    return offsets(queries, keys, device).abs() <= size
+def window(queries: int, keys: int, behind: int, ahead: int, device: torch.device | None = None) -> Bool[Tensor, "q k"]:
+    """A query sees itself, `behind` positions before it and `ahead` after it."""
+    distance = offsets(queries, keys, device)
+    return (distance >= -behind) & (distance <= ahead)
 
 
 def both(first: Bool[Tensor, "..."] | None, second: Bool[Tensor, "..."] | None) -> Bool[Tensor, "..."] | None:

@@ -4,7 +4,7 @@ Letters, here and everywhere: n rows, s source positions, t target positions, q/
 """
 
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -34,32 +34,35 @@ class State(Protocol):
     def select(self, rows: Int[Tensor, " m"]) -> "State": ...
 
 
+S = TypeVar("S", bound=State)  # what a decoder remembers
+
+
 @runtime_checkable
 class Encoder(Protocol):
     def __call__(self, tokens: Int[Tensor, "n s"], mask: Bool[Tensor, "n s"]) -> Memory: ...
 
 
 @runtime_checkable
-class Decoder(Protocol):
+class Decoder(Protocol[S]):
     """Law: decoding a+b at once equals decoding a, then b from the state that a left.
 
     Teacher forcing, prefill and single steps are this one method. `features` stops before the output layer, so that
     a loss can be computed in pieces and a search can ask for the last position only: logits = output(features).
     """
 
-    def begin(self, memory: Memory) -> State: ...
-    def features(self, tokens: Int[Tensor, "n t"], state: State) -> tuple[Float[Tensor, "n t d"], State]: ...
+    def begin(self, memory: Memory) -> S: ...
+    def features(self, tokens: Int[Tensor, "n t"], state: S) -> tuple[Float[Tensor, "n t d"], S]: ...
     def output(self, features: Float[Tensor, "*rows d"]) -> Float[Tensor, "*rows vocab"]: ...
-    def __call__(self, tokens: Int[Tensor, "n t"], state: State) -> tuple[Float[Tensor, "n t vocab"], State]: ...
+    def __call__(self, tokens: Int[Tensor, "n t"], state: S) -> tuple[Float[Tensor, "n t vocab"], S]: ...
 
 
 class SequenceToSequence(nn.Module):
     """An encoder and a decoder that were built for each other."""
 
     encoder: Encoder
-    decoder: Decoder
+    decoder: Decoder[Any]
 
-    def __init__(self, encoder: Encoder, decoder: Decoder) -> None:
+    def __init__(self, encoder: Encoder, decoder: Decoder[Any]) -> None:
         super().__init__()
         self.encoder, self.decoder = encoder, decoder
 

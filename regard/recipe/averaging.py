@@ -40,7 +40,9 @@ def average_folders(models: Sequence[Path], out: Path, last: int | None) -> int:
 def checkpoints(model: Path, last: int | None) -> list[Path]:
     found = [path / WEIGHTS for path in checkpoint.steps(model / "checkpoints")]
     if len(found) < (last or 1):
-        raise ModelFormatError(f"{model}: found {len(found)} checkpoints, expected at least {last or 1}; see training.keep")
+        raise ModelFormatError(
+            f"{model}: found {len(found)} checkpoints, expected at least {last or 1}; see training.keep"
+        )
     return found[-last:] if last else found
 
 

@@ -52,45 +52,54 @@ def build_recurrent(
 
 def refuse_the_impossible(options: RecurrentOptions) -> None:
     """Raises a RecipeError that names the first option which the others do not allow."""
-    attention, features = options.attention, options.width if options.input_feeding else joined_width(options)
-    objections = [
+    for wrong, message in (*objections_to_attention(options), *objections_to_sharing(options)):
+        if wrong:
+            raise RecipeError(message)
+
+
+def objections_to_attention(options: RecurrentOptions) -> list[tuple[bool, str]]:
+    attention, width = options.attention, options.width
+    return [
         (
             options.coverage and attention != "additive",
-            f"coverage: enters additive scores only, found model.attention {attention}; "
+            f"model.coverage: enters additive scores only, found model.attention {attention}; "
             "set model.attention=additive or model.coverage=false",
         ),
         (
             options.input_feeding and attention == "none",
-            "input_feeding: needs attention, found model.attention none; set model.input_feeding=false",
+            "model.input_feeding: needs attention, found model.attention none; set model.input_feeding=false",
         ),
         (
             options.bidirectional and attention in ("dot", "scaled-dot"),
-            f"attention: {attention} needs an encoder as wide as the decoder ({options.width}), found both directions "
-            f"({2 * options.width}); set model.bidirectional=false, or model.attention=general",
+            f"model.attention: {attention} needs an encoder as wide as the decoder ({width}), found both directions "
+            f"({2 * width}); set model.bidirectional=false or model.attention=general",
+        ),
+    ]
+
+
+def objections_to_sharing(options: RecurrentOptions) -> list[tuple[bool, str]]:
+    features, shared = options.width if options.input_feeding else joined_width(options), options.shared_cell
+    return [
+        (
+            shared and options.bidirectional,
+            "model.shared_cell: a decoder cannot share cells that read backwards; set model.bidirectional=false",
         ),
         (
-            options.shared_cell and options.bidirectional,
-            "shared_cell: a decoder cannot share cells that read backwards; set model.bidirectional=false",
-        ),
-        (
-            options.shared_cell and options.input_feeding,
-            "shared_cell: input feeding makes the decoder's input wider than the encoder's; "
+            shared and options.input_feeding,
+            "model.shared_cell: input feeding makes the decoder's input wider than the encoder's; "
             "set model.input_feeding=false",
         ),
         (
-            options.shared_cell and options.encoder_layers != options.decoder_layers,
-            f"shared_cell: needs equally many layers, found model.encoder_layers {options.encoder_layers} and "
+            shared and options.encoder_layers != options.decoder_layers,
+            f"model.shared_cell: needs equally many layers, found model.encoder_layers {options.encoder_layers} and "
             f"model.decoder_layers {options.decoder_layers}; make them equal",
         ),
         (
             options.tie_output and features != options.embedding,
-            f"tie_output: the output layer reads {features} values, so that model.embedding must be {features}, "
+            f"model.tie_output: the output layer reads {features} values, so that model.embedding must be {features}, "
             f"found {options.embedding}; set model.embedding={features} or model.tie_output=false",
         ),
     ]
-    for wrong, message in objections:
-        if wrong:
-            raise RecipeError(f"model.{message}")
 
 
 def memory_width(options: RecurrentOptions) -> int:

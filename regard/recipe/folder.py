@@ -1,7 +1,7 @@
 """A model directory: self-contained, code-free, checked when it is opened.
 
-    recipe.yaml  model.safetensors  source.* target.* (or shared.*: the tokenisers)  README.md (the model card)
-    training.jsonl (the run, event by event)  data.json (what was read and left out)  manifest.json (sha256 of each)
+recipe.yaml  model.safetensors  source.* target.* (or shared.*: the tokenisers)  README.md (the model card)
+training.jsonl (the run, event by event)  data.json (what was read and left out)  manifest.json (sha256 of each)
 """
 
 from dataclasses import dataclass

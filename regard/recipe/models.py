@@ -38,7 +38,7 @@ class TransformerOptions(Section):
 
 
 class RecurrentOptions(Section):
-    """The encoder–decoders of the lectures: plain, simple attention, parameterised, bidirectional with additive scores."""
+    """The encoder–decoders of the lectures: plain, simple attention, parameterised, bidirectional and additive."""
 
     kind: Literal["recurrent"] = "recurrent"
     cell: Literal["tanh", "lstm", "gru"] = "gru"

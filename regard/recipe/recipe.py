@@ -48,7 +48,7 @@ def read_tree(path: Path) -> Tree:
 
 
 def parse_setting(setting: str) -> tuple[list[str], Any]:
-    """"model.layers=4" → (["model", "layers"], 4); the value is read as YAML."""
+    """ "model.layers=4" → (["model", "layers"], 4); the value is read as YAML."""
     path, equals, value = setting.partition("=")
     if not equals or not all(path.split(".")):
         raise RecipeError(f"--set {setting}: expected section.key=value, for example model.heads=8")
@@ -113,7 +113,9 @@ def keys_at(path: Sequence[int | str]) -> list[str]:
         if tagged:
             sections = tagged
         elif isinstance(part, str):
-            sections = [x for s in sections if part in s.model_fields for x in sections_of(s.model_fields[part].annotation)]
+            sections = [
+                x for s in sections if part in s.model_fields for x in sections_of(s.model_fields[part].annotation)
+            ]
     return sorted({key for section in sections for key in section.model_fields})
 
 

@@ -44,7 +44,7 @@ def collate(sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) 
 
 
 def translation_loss(model: SequenceToSequence, batch: Batch, smoothing: float) -> Loss:
-    """Σ over target tokens of the smoothed cross-entropy under teacher forcing; padding never meets the output layer."""
+    """Σ of the smoothed cross-entropy over target tokens, teacher-forced; padding never meets the output layer."""
     decoder = model.decoder
     memory = model.encode(batch.source, batch.source_mask)
     features, _ = decoder.features(batch.inputs, decoder.begin(memory))

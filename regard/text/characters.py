@@ -12,13 +12,16 @@ from regard.text.tokeniser import Piece
 from regard.text.unicode import printable
 
 
-def frequent_characters(lines: Iterable[str], size: int | None) -> list[str]:
-    """The characters of `lines`, most frequent first, equals in code-point order; as many as `size` ids allow."""
+def count_characters(lines: Iterable[str]) -> Counter[str]:
     counts: Counter[str] = Counter()
     for line in lines:
         counts.update(line)
-    ordered = sorted(counts, key=lambda character: (-counts[character], character))
-    return ordered if size is None else ordered[: size - len(NAMES)]
+    return counts
+
+
+def by_frequency(counts: Counter[str]) -> list[str]:
+    """The characters, most frequent first, equals in code-point order."""
+    return sorted(counts, key=lambda character: (-counts[character], character))
 
 
 class Characters:

@@ -12,7 +12,7 @@ from sentencepiece import SentencePieceTrainer
 from regard.errors import DataError, RecipeError
 from regard.text.bytes import SIZE as BYTES_SIZE
 from regard.text.bytes import Bytes
-from regard.text.characters import Characters, frequent_characters
+from regard.text.characters import Characters, by_frequency, count_characters
 from regard.text.options import TextOptions
 from regard.text.special import BOS, EOS, NAMES, PAD, UNK
 from regard.text.subwords import Subwords
@@ -24,7 +24,8 @@ LONGEST_LINE = 4_000  # characters; SentencePiece aborts the process beyond 65,5
 COVERAGE = 0.9999  # the part of the text whose characters become pieces
 
 # SentencePiece keeps ▁, ▅ and the tab for itself and would leave such a line out; the others are no UTF-8 or no line.
-_UNFIT = re.compile(f"[\x00\t\n\r{SPACE}\u2585{SURROGATES}]+")
+# It learns nothing from its own names either, so a literal <s> is cut after its first character.
+_UNFIT = re.compile(f"[\x00\t\n\r{SPACE}\u2585{SURROGATES}]+|(?<=<)(?=(?:pad|unk|/?s|0x[0-9A-F]{{2}})>)")
 
 
 def learn(lines: Sequence[str], options: TextOptions, seed: int) -> Tokeniser:
@@ -35,20 +36,18 @@ def learn(lines: Sequence[str], options: TextOptions, seed: int) -> Tokeniser:
                 raise RecipeError(f"text.size: {options.size}, but bytes always make {BYTES_SIZE} ids; leave it out")
             return Bytes()
         case "characters":
-            return Characters(frequent_characters(_readable(lines), options.size))
+            alphabet = by_frequency(count_characters(_readable(lines)))
+            return Characters(alphabet if options.size is None else alphabet[: options.size - len(NAMES)])
         case _:
-            return _learn_subwords(_some(_readable(lines), seed), options)
+            return _learn_subwords(_readable(_some(lines, seed)), options)
 
 
-def choose_size(lines: Iterable[str], byte_fallback: bool) -> int:
+def choose_size(counts: Counter[str], byte_fallback: bool) -> int:
     """special + bytes + alphabet + m, with m = 3600 · (characters / 4·10⁶)^⅓ pieces of more than one character.
 
     About 4,000 for 30k sentence pairs, 16,000 for a million, at most 32,000 beside the alphabet. Small corpora want
     small vocabularies: Sennrich & Zhang 2019 (low-resource BPE), Gowda & May 2020 (rare ids are badly trained).
     """
-    counts: Counter[str] = Counter()
-    for line in lines:
-        counts.update(line)
     merges = min(32_000, round(3_600 * math.cbrt(counts.total() / 4e6)))
     return len(NAMES) + 256 * byte_fallback + _covering(counts) + 1 + merges  # 1 for the space itself
 
@@ -71,7 +70,7 @@ def _covering(counts: Counter[str]) -> int:
 
 
 def _learn_subwords(lines: Sequence[str], options: TextOptions) -> Subwords:
-    size = options.size or choose_size(lines, options.byte_fallback)
+    size = options.size or choose_size(count_characters(lines), options.byte_fallback)
     found = Subwords(_train(_sentences(lines), options, size))
     if options.size is not None and len(found) < options.size:
         raise RecipeError(

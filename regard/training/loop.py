@@ -204,7 +204,8 @@ class Run:
     def _seed(self, step: int) -> None:
         # Hashed, because neighbouring seeds of torch's generator differ in few bits, and it reads only 32 of them.
         digest = hashlib.blake2b(f"{self.options.seed}/{step}".encode(), digest_size=4).digest()
-        torch.manual_seed(int.from_bytes(digest))
+        # Not torch.manual_seed: without CUDA, each call of it queues a stack trace for ever.
+        torch.default_generator.manual_seed(int.from_bytes(digest))
 
     def _gradients(self, group: list[Any], epoch: int) -> tuple[float, float, int]:
         """Mean loss, gradient norm and units of a group of batches; its gradients are left on the parameters."""

@@ -167,9 +167,14 @@ class Stepwise(nn.Module):
     def begin(self, memory):
         return memory
 
+    def features(self, tokens, state):
+        return torch.stack([self.look(int(token), values=state.values) for token in tokens[0]], 1), state
+
+    def output(self, features):
+        return features
+
     def forward(self, tokens, state):
-        read = [self.look(int(token), values=state.values) for token in tokens[0]]
-        return torch.stack(read, 1), state
+        return self.features(tokens, state)
 
 
 def test_calls_of_one_module_follow_each_other_down_the_rows():

@@ -17,9 +17,10 @@ def test_causal_shows_itself_and_the_past_only():
         assert masks.causal(queries, keys).tolist() == rows
 
 
-def test_a_window_shows_both_sides():
-    rows = [[abs(i - j) <= 1 for j in range(4)] for i in range(4)]
-    assert masks.window(4, 4, size=1).tolist() == rows
+def test_a_window_shows_what_is_near_on_each_side():
+    rows = [[-2 <= j - i <= 1 for j in range(5)] for i in range(5)]
+    assert masks.window(5, 5, behind=2, ahead=1).tolist() == rows
+    assert masks.window(2, 5, behind=2, ahead=1).tolist() == rows[3:]
 
 
 def test_both_is_the_conjunction_and_none_hides_nothing():

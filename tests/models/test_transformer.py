@@ -115,7 +115,7 @@ def test_the_transformer_is_that_of_torch_on_the_same_weights(order, dtype, tole
 
 # ---------------------------------------------------------------- laws
 @pytest.mark.parametrize("name", VARIANTS)
-@pytest.mark.parametrize("pieces", [(1,) * 7, (3, 4), (5, 1, 1)])
+@pytest.mark.parametrize("pieces", [(1,) * 7, (4, 3)])
 def test_decoding_in_pieces_gives_what_teacher_forcing_gives(name, pieces, batch):
     model, (source, mask, target) = build(**VARIANTS[name]), batch
     whole = model(source, mask, target)

@@ -8,6 +8,7 @@ import pytest
 
 from regard.text import sampling
 from regard.text.learn import learn
+from regard.text.load import load
 from regard.text.options import TextOptions
 from regard.text.sampling import Inventory, Lattice, Merges
 
@@ -52,15 +53,16 @@ def test_sampling_with_everything_withheld_leaves_characters(tokeniser):
     assert [tokeniser.name(id) for id in tokeniser.sample(text, 0.5, Fixed(0.0))] == list("▁the▁mother")
 
 
-def test_a_sample_depends_on_text_dropout_and_generator_only(tokeniser, monkeypatch):
-    def draw():
-        return [tokeniser.sample(text, 0.3, random.Random(place)) for place, text in enumerate(TEXTS)]
+def test_a_sample_depends_on_text_dropout_and_generator_only(tokeniser, monkeypatch, tmp_path):
+    def draw(tokeniser, seed=0):
+        return [tokeniser.sample(text, 0.3, random.Random(seed + place)) for place, text in enumerate(TEXTS)]
 
-    first = draw()
-    assert draw() == first
+    first = draw(tokeniser)
+    assert draw(tokeniser) == first
+    assert draw(tokeniser, seed=100) != first
+    tokeniser.save(tmp_path, "twin")
     monkeypatch.setattr(sampling, "REMEMBERED", 2)
-    assert draw() == first
-    assert [tokeniser.sample(text, 0.3, random.Random(place + 100)) for place, text in enumerate(TEXTS)] != first
+    assert draw(load(tmp_path, "twin")) == first  # a twin that forgets every other word
 
 
 def test_more_dropout_makes_more_pieces(tokeniser):
@@ -72,7 +74,7 @@ def test_more_dropout_makes_more_pieces(tokeniser):
     assert len(set(lengths)) == 4
 
 
-def frequencies(sampler, word, dropout, draws=8000):
+def frequencies(sampler, word, dropout, draws=2000):
     rng = random.Random(11)
     found = Counter(tuple(sampler.draw(word, dropout, rng)) for _ in range(draws))
     return {ids: count / draws for ids, count in found.items()}
@@ -80,7 +82,7 @@ def frequencies(sampler, word, dropout, draws=8000):
 
 def close(found, expected):
     assert found.keys() == expected.keys()
-    assert all(abs(found[key] - expected[key]) < 0.025 for key in expected)  # 4 standard deviations of 8000 draws
+    assert all(abs(found[key] - expected[key]) < 0.045 for key in expected)  # 4 standard deviations of 2000 draws
 
 
 A, B, C, AB, BC, ABC = range(4, 10)
@@ -113,10 +115,10 @@ def test_merges_agree_with_the_algorithm_written_out():
             symbols[place : place + 2] = ["".join(symbols[place : place + 2])]
 
     rng = random.Random(2)
-    found = Counter(written_out("banana", rng) for _ in range(8000))
+    found = Counter(written_out("banana", rng) for _ in range(2000))
     ours = frequencies(Merges(Inventory(ids, scores, [])), "banana", p)
     for key in found.keys() | ours.keys():
-        assert abs(found[key] / 8000 - ours.get(key, 0.0)) < 0.03
+        assert abs(found[key] / 2000 - ours.get(key, 0.0)) < 0.055
 
 
 def test_pieces_of_a_lattice_are_withheld_independently():

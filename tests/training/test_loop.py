@@ -61,6 +61,12 @@ def test_a_step_agrees_with_a_plain_loop_in_torch(tmp_path):
     torch.testing.assert_close(model.state_dict(), plain.state_dict())
 
 
+def test_a_step_leaves_nothing_queued_for_devices_that_are_not_there(tmp_path):
+    stream = train(toy_model(), Toy(), options(validations=0), folder=tmp_path, width=8)
+    queued = [len(torch.cuda._queued_calls) for event in stream if isinstance(event, Stepped)]
+    assert queued == [queued[0]] * 12
+
+
 def test_training_lowers_the_loss(tmp_path):
     _, events = run(tmp_path, options(steps=90, validations=2, learning_rate=0.05))
     assert events[-1].scores["loss"] < 0.7 * math.log(3)

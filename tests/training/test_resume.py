@@ -32,7 +32,7 @@ def assert_equal_to_the_bit(ours, theirs):
 
 
 def test_a_run_killed_by_the_system_ends_with_the_same_weights_to_the_bit(tmp_path):
-    after = random.randrange(16, 100)  # any moment will do; mid-epoch and mid-save are among them
+    after = random.randrange(12, 60)  # any moment will do; mid-epoch and mid-save are among them
     program = [sys.executable, str(Path(__file__).with_name("toy_task.py")), str(tmp_path / "killed")]
     with subprocess.Popen(program, stdout=subprocess.PIPE, text=True) as child:
         assert child.stdout
@@ -53,7 +53,7 @@ def test_a_run_killed_by_the_system_ends_with_the_same_weights_to_the_bit(tmp_pa
 )
 def test_a_run_left_after_any_event_ends_with_the_same_weights_to_the_bit(tmp_path, options):
     whole, events = finished(options, tmp_path / "whole")
-    for cut in range(2, len(events), 5):
+    for cut in range(2, len(events), 7):
         folder = tmp_path / f"cut-{cut}"
         left = train(toy_model(), Toy(), options, folder=folder, width=8)
         for _ in range(cut):
@@ -63,14 +63,12 @@ def test_a_run_left_after_any_event_ends_with_the_same_weights_to_the_bit(tmp_pa
         assert_equal_to_the_bit(resumed, whole)
 
 
-@pytest.mark.parametrize(
-    "options", [SHORT, SHORT.model_copy(update={"ema": 0.0, "average": 3})], ids=["ema", "average"]
-)
-def test_interrupting_after_every_step_changes_nothing(tmp_path, options):
+def test_interrupting_after_every_step_changes_nothing(tmp_path):
+    options = SHORT.model_copy(update={"ema": 0.0, "average": 3})  # must not see the checkpoints of the interrupts
     whole, _ = finished(options, tmp_path / "whole")
     for _ in range(options.steps - 1):
         _, events = finished(options, tmp_path / "halting", stop=lambda: True)
-        assert [type(e) for e in events[-3:]] == [Stepped, Saved, Stopped] or isinstance(events[-4], Stepped)
+        assert [sum(isinstance(e, kind) for e in events) for kind in (Stepped, Saved, Stopped)] == [1, 1, 1]
         assert events[-1].reason == "interrupted"
     resumed, events = finished(options, tmp_path / "halting")
     assert events[0].resumed_from == options.steps - 1

@@ -17,7 +17,7 @@ from regard.training.loop import train
 from regard.training.options import TrainingOptions
 
 ROWS, FEATURES, CLASSES = 23, 5, 3
-LONG = TrainingOptions(steps=240, accumulate=2, ema=0.9, saves=16, learning_rate=0.01, validations=7, seed=4)
+LONG = TrainingOptions(steps=150, accumulate=2, ema=0.9, saves=15, learning_rate=0.01, validations=7, seed=4)
 
 
 @dataclass
