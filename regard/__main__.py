@@ -1,4 +1,4 @@
-"""`python -m regard` and the `regard` command: run the command line, turn mistakes into one line and an exit code."""
+"""`python -m regard` and the `regard` command."""
 
 import sys
 

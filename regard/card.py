@@ -5,13 +5,14 @@ from pathlib import Path
 
 from regard.data.corpus import Report
 from regard.evaluation.scores import Scores
+from regard.files import write_atomically
 from regard.models.interface import parameters
 from regard.recipe.folder import CARD, ModelFolder
 from regard.training.events import Finished
 
 
 def write_card(folder: Path, model: ModelFolder, report: Report, scores: Scores, finished: Finished) -> None:
-    (folder / CARD).write_text(card(model, report, scores, finished), encoding="utf-8")
+    write_atomically(folder / CARD, card(model, report, scores, finished))
 
 
 def card(model: ModelFolder, report: Report, scores: Scores, finished: Finished) -> str:
@@ -32,11 +33,11 @@ def card(model: ModelFolder, report: Report, scores: Scores, finished: Finished)
         "",
         "| score | value | signature |",
         "|---|--:|---|",
-        *(f"| {name} | {score.score:.2f} | `{score.signature}` |" for name, score in scores.named()),
+        *(f"| {score} | {found.score:.2f} | `{found.signature}` |" for score, found in scores.named()),
         f"| exact match | {scores.exact_match:.2f} % | |",
         "",
-        f"Beam {recipe.decoding.beam}, length penalty {recipe.decoding.length_penalty:g}. The validation pairs also "
-        "chose among checkpoints, so expect a little less on a test set.",
+        f"Beam {recipe.decoding.beam}, length penalty {recipe.decoding.length_penalty:g}. Choices made by looking at "
+        "validation pairs, of a checkpoint or of a setting, favour them: expect a little less on a test set.",
         "",
         "## Text",
         "",
@@ -48,7 +49,7 @@ def card(model: ModelFolder, report: Report, scores: Scores, finished: Finished)
         f"{finished.steps:,} steps, {finished.epochs:.1f} epochs, {finished.seconds / 60:.1f} minutes on "
         f"{platform.machine()} ({platform.system()}), seed {recipe.training.seed}; final weights: {finished.weights}.",
         "",
-        "Every value of the recipe is in `recipe.yaml`, every step in `training.jsonl`, what was read and left out in "
+        "Every value of the recipe is in `recipe.yaml`, the course of the run in `training.jsonl`, what was read and left out in "
         "`data.json`. `manifest.json` lists each file with its sha256, which is checked when the model is loaded. The "
         "folder `checkpoints` serves to resume or average and may be deleted.",
         "",

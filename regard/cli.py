@@ -1,6 +1,6 @@
 """The command line: options in, calls out. Nothing here computes, and torch is imported only by commands that do."""
 
-import json
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -14,9 +14,9 @@ HELP = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
 
 
 @click.group(context_settings=HELP)
-@click.option("--debug", is_flag=True, help="Show the whole traceback of an error.")
+@click.option("--debug", is_flag=True, expose_value=False, help="First of all: show the whole traceback of an error.")
 @click.version_option(package_name="regard")
-def regard(debug: bool) -> None:
+def regard() -> None:
     """Train, understand and serve attention models on the machine you have.
 
     \b
@@ -53,7 +53,7 @@ def train(recipe: Path | None, settings: tuple[str, ...], resume: Path | None, *
       regard train --source train.en --target train.de --out models/en-de --budget 20m
       regard train recipes/multi30k.yaml --out models/m30k --set model.heads=8
       regard train --resume models/en-de
-    Ctrl-C saves and stops; --resume goes on from there.
+    Ctrl-C saves and stops; --resume goes on from there, with the recipe and the text that the run began with.
     """
     from regard.run import Request, run
 
@@ -67,14 +67,14 @@ def train(recipe: Path | None, settings: tuple[str, ...], resume: Path | None, *
 @click.option("--input", "source", type=FILE, help="Read this file instead of stdin.")
 @click.option("--output", type=FILE, help="Write this file instead of stdout.")
 @click.option("--beam", type=click.IntRange(1, 64), help="Hypotheses kept in parallel; 1 is greedy.")
-@click.option("--n-best", type=click.IntRange(1, 64), default=1, show_default=True, help="Outputs a line.")
+@click.option("--n-best", type=click.IntRange(1, 64), default=1, show_default=True, help="Output lines for each input line.")
 @click.option("--length-penalty", type=float, help="Scores are log p / length^penalty.")
 @click.option("--prefix", help="Every output begins with this text.")
 @click.option("--sample", is_flag=True, help="Draw outputs at random instead of searching for the best.")
-@click.option("--temperature", type=float, default=1.0, show_default=True, help="With --sample: below 1 is bolder.")
-@click.option("--top-k", type=int, default=0, help="With --sample: only the k likeliest tokens.")
-@click.option("--top-p", type=float, default=1.0, help="With --sample: only the likeliest tokens of this total mass.")
-@click.option("--seed", type=int, default=1, show_default=True, help="With --sample: the same seed, the same draws.")
+@click.option("--temperature", type=float, help="With --sample: below 1 is safer.")
+@click.option("--top-k", type=int, help="With --sample: only the k likeliest tokens.")
+@click.option("--top-p", type=float, help="With --sample: only the likeliest tokens of this total mass.")
+@click.option("--seed", type=click.IntRange(min=0), help="With --sample: the same seed and line, the same draws.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line, with scores and tokens.")
 def translate(model: Path, **options: Any) -> None:
     """Translate stdin to stdout, line by line, order kept.
@@ -159,27 +159,43 @@ def demo(out: Path, budget: str, seed: int) -> None:
 
 
 def main() -> int:
-    """0 done, 1 the input or the recipe is wrong, 2 usage, 130 interrupted."""
-    debug = "--debug" in sys.argv
+    """0 done, 1 the input or the recipe is wrong, 2 usage, 130 interrupted; a mistake is one line on stderr."""
+    arguments = sys.argv[1:] or ["--help"]
+    debug = arguments[0] == "--debug"
     try:
-        regard.main(standalone_mode=False)
-    except RegardError as error:
+        # Not `regard.main`, which has its own answers to an interrupt and to a closed pipe.
+        with regard.make_context("regard", arguments) as context:
+            regard.invoke(context)
+        sys.stdout.flush()
+    except click.exceptions.Exit as ended:
+        return ended.exit_code
+    except click.ClickException as error:
+        return complain(usage(error), error.exit_code)
+    except KeyboardInterrupt:
+        return complain("interrupted", 130)
+    except BrokenPipeError:
+        # The reader went away (`| head`): nothing left to say, now or when Python flushes at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except (RegardError, OSError) as error:
         if debug:
             raise
-        click.echo(f"regard: {error}", err=True)
-        return 1
-    except click.ClickException as error:
-        error.show()
-        return error.exit_code
-    except (KeyboardInterrupt, click.Abort):
-        click.echo("regard: interrupted", err=True)
-        return 130
-    except BrokenPipeError:
-        sys.stderr.close()  # the reader went away (`| head`): nothing left to say
-        return 0
+        return complain(reason(error), 1)
     return 0
 
 
-def emit(value: object) -> None:
-    """One JSON object on one line of stdout."""
-    click.echo(json.dumps(value, ensure_ascii=False))
+def complain(message: str, code: int) -> int:
+    """The message as one line on stderr, whatever is in it; returns the exit code."""
+    click.echo(f"regard: {' '.join(message.splitlines())}", err=True)
+    return code
+
+
+def usage(error: click.ClickException) -> str:
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    return error.format_message().rstrip(".") + (f"; see {context.command_path} --help" if context else "")
+
+
+def reason(error: RegardError | OSError) -> str:
+    if isinstance(error, RegardError) or error.strerror is None:
+        return str(error)
+    return f"{error.filename}: {error.strerror}" if error.filename else error.strerror

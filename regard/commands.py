@@ -3,12 +3,12 @@
 import json
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypeVar
 
 from pydantic import ValidationError
 from rich.console import Console
@@ -17,37 +17,48 @@ from rich.table import Table
 from regard.data.readers import read_lines, read_parallel, read_stream
 from regard.decoding.options import SamplingOptions, SearchOptions
 from regard.engine import Engine, Translation, load
-from regard.errors import DataError, DecodingError, RecipeError
+from regard.errors import DataError, DecodingError
 from regard.evaluation.by_length import by_length
 from regard.evaluation.scores import Scores, evaluate
 from regard.files import check_manifest, write_atomically
 from regard.layers.loss import perplexity
 from regard.models.interface import parameters
 from regard.recipe.averaging import average_folders
+from regard.section import Section
 
 CHUNK = 1024  # lines translated together: enough to batch by length, few enough to see output flow
+SEED = 1  # of samples for which none was given
+SEARCHING = ("beam", "length_penalty", "prefix")  # options that mean nothing to sampling
+DRAWING = ("temperature", "top_k", "top_p", "seed")  # and those that mean nothing to search
+
+SIGNED = ("bleu", "chrf", "ter")  # scores that come with a signature
+
+S = TypeVar("S", bound=Section)
 
 
 @dataclass(frozen=True)
 class TranslateRequest:
-    source: Path | None
-    output: Path | None
-    beam: int | None
-    n_best: int
-    length_penalty: float | None
-    prefix: str | None
-    sample: bool
-    temperature: float
-    top_k: int
-    top_p: float
-    seed: int
-    as_json: bool
+    """What a user asks of `regard translate`; none: as the model's recipe has it."""
+
+    source: Path | None = None
+    output: Path | None = None
+    beam: int | None = None
+    n_best: int = 1
+    length_penalty: float | None = None
+    prefix: str | None = None
+    sample: bool = False
+    temperature: float | None = None
+    top_k: int | None = None
+    top_p: float | None = None
+    seed: int | None = None
+    as_json: bool = False
 
 
 def translate_lines(model: Path, request: TranslateRequest) -> None:
-    """Every input line gives one output line, or `n_best` of them, in order; a blank line stays blank."""
+    """Every input line gives `n_best` output lines, in order; a blank line stays blank."""
+    refuse_unheard(request)
     engine = load(model)
-    lines = read_lines(request.source) if request.source else read_stream(sys.stdin.buffer, "stdin")
+    lines = input_lines(request.source)
     with writing(request.output) as out:
         for part in chunked(lines, CHUNK):
             for translation in translated(engine, part, request):
@@ -55,55 +66,67 @@ def translate_lines(model: Path, request: TranslateRequest) -> None:
             out.flush()
 
 
+def refuse_unheard(request: TranslateRequest) -> None:
+    """An option that would change nothing is a mistake."""
+    unheard, where = (SEARCHING, "without") if request.sample else (DRAWING, "with")
+    for name in unheard:
+        if getattr(request, name) is not None:
+            raise DecodingError(f"--{name.replace('_', '-')}: has an effect only {where} --sample; change one of them")
+
+
+def input_lines(path: Path | None) -> Iterator[str]:
+    """Lines of a file, or of stdin; there may be none."""
+    if path is None:
+        return read_stream(sys.stdin.buffer, "stdin")
+    if path.is_file() and path.stat().st_size == 0:
+        return iter(())
+    return read_lines(path)
+
+
 def translated(engine: Engine, lines: Sequence[str], request: TranslateRequest) -> list[Translation]:
     if request.sample:
-        options = sampling_options(request)
-        return engine.sample(lines, options, request.seed)
+        asked = {name: getattr(request, name) for name in ("temperature", "top_k", "top_p")}
+        options = checked(SamplingOptions(samples=request.n_best), asked)
+        return engine.sample(lines, options, SEED if request.seed is None else request.seed)
     prefixes = None if request.prefix is None else [request.prefix] * len(lines)
-    search = search_options(engine, request.beam, request.n_best, request.length_penalty)
-    return engine.translate(lines, search, prefixes)
+    return engine.translate(lines, search_options(engine, request), prefixes)
 
 
-def sampling_options(request: TranslateRequest) -> SamplingOptions:
-    try:
-        return SamplingOptions(
-            temperature=request.temperature, top_k=request.top_k, top_p=request.top_p, samples=request.n_best
-        )
-    except ValidationError as error:
-        raise DecodingError(first_problem(error)) from None
-
-
-def search_options(
-    engine: Engine, beam: int | None, n_best: int = 1, length_penalty: float | None = None
-) -> SearchOptions:
+def search_options(engine: Engine, request: TranslateRequest) -> SearchOptions:
     """The model's own search with what the user changed; n best need a beam at least as wide."""
-    own = engine.search
-    width = beam or max(own.beam, n_best)
-    penalty = own.length_penalty if length_penalty is None else length_penalty
+    width = request.beam or max(engine.search.beam, request.n_best)
+    asked = {"beam": width, "n_best": request.n_best, "length_penalty": request.length_penalty}
+    return checked(engine.search, asked)
+
+
+def checked(own: S, asked: Mapping[str, Any]) -> S:
+    """The section with the values that were asked for, none being no wish; one line about the first impossible one."""
+    wishes = {name: value for name, value in asked.items() if value is not None}
     try:
-        return SearchOptions.model_validate(
-            {**own.model_dump(), "beam": width, "n_best": n_best, "length_penalty": penalty}
-        )
+        return type(own).model_validate({**own.model_dump(), **wishes})
     except ValidationError as error:
-        raise DecodingError(first_problem(error)) from None
-
-
-def first_problem(error: ValidationError) -> str:
-    """What is wrong with an option, in one line."""
-    problem = error.errors()[0]
-    where = ".".join(str(part) for part in problem["loc"])
-    text = problem["msg"].removeprefix("Value error, ")
-    return f"{where}: {text}" if where else text
+        problem = error.errors()[0]
+        where = "".join(f"{part}: " for part in problem["loc"])
+        raise DecodingError(where + problem["msg"].removeprefix("Value error, ")) from None
 
 
 def rendered(translation: Translation, request: TranslateRequest) -> Iterator[str]:
+    """`n_best` lines of text, blank ones where the search found fewer, or one line of JSON."""
     if request.as_json:
         candidates = [asdict(candidate) for candidate in translation.candidates]
-        yield json.dumps(
-            {"source": translation.source, "text": translation.text, "candidates": candidates}, ensure_ascii=False
-        )
+        yield to_json({"source": translation.source, "text": translation.text, "candidates": candidates})
     else:
-        yield from (candidate.text for candidate in translation.candidates)
+        texts = [one_line(candidate.text) for candidate in translation.candidates]
+        yield from texts + [""] * (request.n_best - len(texts))
+
+
+def one_line(text: str) -> str:
+    """A model that knows bytes can write a line break, which would shift every later line of the output."""
+    return text.replace("\n", " ").replace("\r", " ")
+
+
+def to_json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)
 
 
 def chunked(lines: Iterable[str], size: int) -> Iterator[list[str]]:
@@ -124,9 +147,10 @@ def writing(path: Path | None) -> Iterator[IO[str]]:
             yield out
         fresh.replace(path)
     except OSError as error:
-        raise DataError(f"{path}: cannot be written ({error.strerror})") from None
+        raise DataError(f"{path}: cannot be written ({error.strerror}); choose another --output") from None
     finally:
-        fresh.unlink(missing_ok=True)
+        with suppress(OSError):
+            fresh.unlink()
 
 
 def evaluate_files(
@@ -137,7 +161,8 @@ def evaluate_files(
     engine = load(model)
     sources, references = [pair.source for pair in pairs], [pair.target for pair in pairs]
     began = time.perf_counter()
-    outputs = [translation.text for translation in engine.translate(sources, search_options(engine, beam))]
+    found = engine.translate(sources, search_options(engine, TranslateRequest(beam=beam)))
+    outputs = [one_line(translation.text) for translation in found]
     seconds = time.perf_counter() - began
     if output:
         write_atomically(output, "".join(f"{line}\n" for line in outputs))
@@ -147,7 +172,7 @@ def evaluate_files(
     lengths = table_by_length(sources, outputs, references) if by_length else []
     result = {**scores.to_json(), "perplexity": round(model_perplexity, 4), "seconds": round(seconds, 3)}
     if as_json:
-        sys.stdout.write(json.dumps({**result, **({"by_length": lengths} if by_length else {})}) + "\n")
+        sys.stdout.write(to_json({**result, **({"by_length": lengths} if by_length else {})}) + "\n")
     else:
         show_scores(scores, model_perplexity, seconds, lengths)
 
@@ -178,15 +203,13 @@ def score_files(model: Path, source: Path, target: Path, *, as_json: bool) -> No
     for score in load(model).score(pairs):
         if as_json:
             line = {"log_probability": score.log_probability, "tokens": score.tokens, "perplexity": score.perplexity}
-            sys.stdout.write(json.dumps(line) + "\n")
+            sys.stdout.write(to_json(line) + "\n")
         else:
             sys.stdout.write(f"{score.log_probability:.6f}\n")
 
 
 def average_models(models: Sequence[Path], out: Path, last: int | None) -> None:
     """A new model directory whose weights are the mean of several."""
-    if out.exists():
-        raise RecipeError(f"{out}: already exists; choose another --out")
     count = average_folders(models, out, last)
     sys.stdout.write(f"{out}: the average of {count} sets of weights\n")
 
@@ -196,39 +219,41 @@ def inspect_model(model: Path, *, as_json: bool) -> None:
     engine = load(model)
     facts = check_manifest(model)
     recipe, vocabularies = engine.folder.recipe, engine.vocabularies
+    sizes = {"source": len(vocabularies.source), "target": len(vocabularies.target)}
     summary = {
         "model": recipe.model.kind,
         "parameters": parameters(engine.model),
-        "vocabulary": {
-            "kind": recipe.text.kind,
-            "source": len(vocabularies.source),
-            "target": len(vocabularies.target),
-        },
+        "parts": part_sizes(engine),
+        "vocabulary": {"kind": recipe.text.kind, **sizes},
         "validation": facts.get("validation"),
         "recipe": recipe.model_dump(mode="json"),
         "files": facts["files"],
     }
     if as_json:
-        sys.stdout.write(json.dumps(summary, ensure_ascii=False) + "\n")
-        return
-    console = Console()
-    console.print(f"[bold]{model}[/]: {summary['model']}, {summary['parameters']:,} parameters")
-    table = Table("part", "content", show_header=False)
-    for name, shape in layer_sizes(engine):
-        table.add_row(name, shape)
-    console.print(table)
-    for section, values in summary["recipe"].items():
-        console.print(
-            f"[bold]{section}[/]: " + ", ".join(f"{key} {value}" for key, value in values.items()), highlight=False
-        )
-    for name, digest in summary["files"].items():
-        console.print(f"{digest[:12]}  {name}", highlight=False)
+        sys.stdout.write(to_json(summary) + "\n")
+    else:
+        sys.stdout.write("".join(f"{line}\n" for line in described(summary)))
 
 
-def layer_sizes(engine: Engine) -> list[tuple[str, str]]:
-    """Parameters of each part of encoder and decoder."""
-    parts = []
-    for side in ("encoder", "decoder"):
-        for name, child in engine.model.get_submodule(side).named_children():
-            parts.append((f"{side}.{name}", f"{parameters(child):,}"))
-    return parts
+def described(summary: Mapping[str, Any]) -> Iterator[str]:
+    """The summary for people, line by line."""
+    yield f"{summary['model']}, {summary['parameters']:,} parameters"
+    yield from (f"  {part}: {count:,}" for part, count in summary["parts"].items())
+    yield "vocabulary: " + pairs_of(summary["vocabulary"])
+    for name, score in (summary["validation"] or {}).items():
+        yield f"validation {name}: " + (f"{score['score']:.2f}  {score['signature']}" if name in SIGNED else f"{score:g}")
+    yield from (f"{section}: {pairs_of(values)}" for section, values in summary["recipe"].items())
+    yield from (f"{digest[:12]}  {name}" for name, digest in summary["files"].items())
+
+
+def pairs_of(values: Mapping[str, Any]) -> str:
+    return ", ".join(f"{key} {value}" for key, value in values.items())
+
+
+def part_sizes(engine: Engine) -> dict[str, int]:
+    """Parameters of each part of encoder and decoder; a weight that two parts share counts in both."""
+    return {
+        f"{side}.{name}": parameters(child)
+        for side in ("encoder", "decoder")
+        for name, child in engine.model.get_submodule(side).named_children()
+    }

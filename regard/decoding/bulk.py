@@ -1,5 +1,6 @@
 """Many sentences of many lengths through one search: batched by length, given back in the order they came."""
 
+import hashlib
 from collections.abc import Sequence
 
 import torch
@@ -73,10 +74,9 @@ def draw(
     sources: Sequence[Ids],
     options: SamplingOptions,
     lengths: SearchOptions,
-    generator: torch.Generator,
+    seed: int,
 ) -> list[list[Hypothesis]]:
-    """`options.samples` random target sequences of each source; one sentence at a time, so that a draw depends on
-    the generator and its own sentence only."""
+    """`options.samples` random target sequences of each source, a function of the seed and that source alone."""
     found = []
     for row in source_rows(sources):
         tokens, mask = pad([row])
@@ -87,10 +87,16 @@ def draw(
             options=options,
             bos=BOS,
             eos=EOS,
-            generator=generator,
+            generator=generator_for(row, seed),
             adjust=(NEVER,),
         )
     return found
+
+
+def generator_for(row: Ids, seed: int) -> torch.Generator:
+    # Hashed, because neighbouring seeds of torch's generator differ in few bits, and it reads only 32 of them.
+    digest = hashlib.blake2b(f"{seed}/{list(row)}".encode(), digest_size=4).digest()
+    return torch.Generator().manual_seed(int.from_bytes(digest))
 
 
 @torch.inference_mode()

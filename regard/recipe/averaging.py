@@ -17,33 +17,44 @@ def average_folders(models: Sequence[Path], out: Path, last: int | None) -> int:
 
     Several models must have one recipe (`model` section) and one vocabulary: only then do their weights mean the same.
     """
+    if out.exists():
+        raise ModelFormatError(f"{out}: already exists; choose another --out")
+    if len(models) > 1 and last is not None:
+        raise ModelFormatError(f"--last {last}: counts the checkpoints of one model, found {len(models)}; leave it out")
     folders = [read_model(path) for path in models]
     for folder in folders[1:]:
         refuse_unlike(folders[0], folder)
-    paths = [path / WEIGHTS for path in models] if len(models) > 1 else checkpoints(models[0], last)
-    mean = average(paths)
+    sources = list(models) if len(models) > 1 else checkpoints(models[0], last)
+    mean = average([path / WEIGHTS for path in sources])
     first = models[0]
 
     def fill(fresh: Path) -> None:
-        listed = check_manifest(first)["files"]
-        for name in listed.keys() - {WEIGHTS, CARD, LOG, DATA}:
+        for name in check_manifest(first)["files"].keys() - {WEIGHTS, CARD, LOG, DATA}:
             shutil.copyfile(first / name, fresh / name)
         write_tensors(fresh / WEIGHTS, mean)
-        sources = "\n".join(f"- {path.parent.name if len(models) > 1 else path.parent}" for path in paths)
-        (fresh / CARD).write_text(f"# {out.name}\n\nThe mean of {len(paths)} sets of weights:\n\n{sources}\n", "utf-8")
+        (fresh / CARD).write_text(card(out.name, [path.name for path in sources]), "utf-8")
         write_manifest(fresh, {})
 
     write_folder(out, fill)
-    return len(paths)
+    return len(sources)
+
+
+def card(name: str, sources: Sequence[str]) -> str:
+    listed = "\n".join(f"- {source}" for source in sources)
+    return f"# {name}\n\nThe mean of {len(sources)} sets of weights:\n\n{listed}\n"
 
 
 def checkpoints(model: Path, last: int | None) -> list[Path]:
-    found = [path / WEIGHTS for path in checkpoint.steps(model / "checkpoints")]
+    """The last checkpoints that the recipe asked for, checked; one that an interrupt left is not among them."""
+    found = checkpoint.scheduled(model / "checkpoints")
     if len(found) < (last or 1):
         raise ModelFormatError(
-            f"{model}: found {len(found)} checkpoints, expected at least {last or 1}; see training.keep"
+            f"{model}: found {len(found)} checkpoints, expected at least {last or 1}; train with a higher training.keep"
         )
-    return found[-last:] if last else found
+    chosen = found[-last:] if last else found
+    for path in chosen:
+        check_manifest(path)
+    return chosen
 
 
 def refuse_unlike(one: ModelFolder, other: ModelFolder) -> None:

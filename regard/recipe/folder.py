@@ -7,13 +7,16 @@ training.jsonl (the run, event by event)  data.json (what was read and left out)
 from dataclasses import dataclass
 from pathlib import Path
 
+from safetensors.torch import save
+
 from regard.errors import ModelFormatError, RecipeError
-from regard.files import check_manifest
+from regard.files import MANIFEST, check_manifest, write_atomically
 from regard.models.interface import SequenceToSequence
 from regard.recipe.build import build
 from regard.recipe.recipe import Recipe, parse, read_tree, to_yaml
 from regard.tasks.translate import Vocabularies
 from regard.text.load import load
+from regard.training.memory import SIGNS
 from regard.training.tensors import fill, finite, read_tensors, weights
 
 WEIGHTS, RECIPE, CARD, LOG, DATA = "model.safetensors", "recipe.yaml", "README.md", "training.jsonl", "data.json"
@@ -56,15 +59,27 @@ def read_vocabularies(folder: Path, recipe: Recipe) -> Vocabularies:
 def fresh_model(recipe: Recipe, vocabularies: Vocabularies) -> SequenceToSequence:
     """The recipe's model with its first weights."""
     source, target = len(vocabularies.source), len(vocabularies.target)
-    return build(recipe.model, source, target, shared=vocabularies.shared, seed=recipe.training.seed)
+    try:
+        return build(recipe.model, source, target, shared=vocabularies.shared, seed=recipe.training.seed)
+    except (MemoryError, RuntimeError) as error:
+        if isinstance(error, RuntimeError) and not any(sign in str(error).lower() for sign in SIGNS):
+            raise
+        raise RecipeError("model: its weights do not fit into memory; lower its width, feedforward or layers") from error
+
+
+def write_weights(folder: Path, model: SequenceToSequence) -> None:
+    """The weights as one file that is whole or not there."""
+    write_atomically(folder / WEIGHTS, save({name: tensor.contiguous() for name, tensor in weights(model).items()}))
 
 
 def read_model(folder: Path) -> ModelFolder:
     """The finished model in this directory; ModelFormatError says what is wrong with it."""
     if not folder.is_dir():
         raise ModelFormatError(f"{folder}: no such model directory")
-    if (folder / RECIPE).exists() and not (folder / WEIGHTS).exists():
-        raise ModelFormatError(f"{folder}: training is not finished; go on with: regard train --resume {folder}")
+    if (folder / RECIPE).exists() and not (folder / MANIFEST).exists():
+        raise ModelFormatError(
+            f"{folder}: no {MANIFEST}, so this training is not finished; go on with: regard train --resume {folder}"
+        )
     check_manifest(folder)
     recipe = read_recipe(folder)
     vocabularies = read_vocabularies(folder, recipe)

@@ -1,6 +1,7 @@
 """A recipe: everything that decides a training run, in one typed tree. YAML in, YAML out, nothing hidden."""
 
 import difflib
+import reprlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_args
@@ -19,6 +20,7 @@ from regard.text.options import TextOptions
 from regard.training.options import TrainingOptions
 
 Tree = dict[str, Any]
+SHOWN = 3  # problems of one recipe that a line names
 
 
 class Recipe(Section):
@@ -40,7 +42,7 @@ def read_tree(path: Path) -> Tree:
         raise RecipeError(f"{path}: no such recipe") from None
     except (OSError, UnicodeDecodeError) as error:
         raise RecipeError(f"{path}: cannot be read ({error})") from None
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, RecursionError) as error:
         raise RecipeError(f"{path}: not YAML ({' '.join(str(error).split())})") from None
     if not isinstance(tree, dict):
         raise RecipeError(f"{path}: found {type(tree).__name__}, expected sections such as 'data:' and 'model:'")
@@ -54,7 +56,7 @@ def parse_setting(setting: str) -> tuple[list[str], Any]:
         raise RecipeError(f"--set {setting}: expected section.key=value, for example model.heads=8")
     try:
         return path.split("."), yaml.safe_load(value)
-    except yaml.YAMLError:
+    except (yaml.YAMLError, RecursionError):
         raise RecipeError(f"--set {setting}: the value is not YAML") from None
 
 
@@ -84,7 +86,9 @@ def parse(tree: Mapping[str, Any], where: str) -> Recipe:
     try:
         return Recipe.model_validate(overlay({"model": {"kind": family}}, tree))
     except ValidationError as error:
-        raise RecipeError(f"{where}: {'; '.join(explain(e) for e in error.errors())}") from None
+        problems = [explain(problem) for problem in error.errors()]
+        more = f"; and {len(problems) - SHOWN} more" if len(problems) > SHOWN else ""
+        raise RecipeError(f"{where}: {'; '.join(problems[:SHOWN])}{more}") from None
 
 
 def explain(error: ErrorDetails) -> str:
@@ -99,7 +103,8 @@ def explain(error: ErrorDetails) -> str:
     if error["type"] == "missing":
         return f"{dotted}: missing"
     message = error["msg"].removeprefix("Value error, ")
-    return f"{dotted}: {message} (found {error['input']!r:.80})"
+    # Not repr: aliases let a few lines of YAML stand for gigabytes.
+    return f"{dotted}: {message} (found {reprlib.repr(error['input'])})"
 
 
 FAMILIES = tuple(family.model_fields["kind"].default for family in get_args(get_args(ModelOptions)[0]))

@@ -1,0 +1,90 @@
+"""Where figures go: results/NAME.json for programs, results/NAME.md, made from it, for people."""
+
+import json
+import os
+import platform
+import subprocess
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from regard.files import write_atomically
+
+ROOT = Path(__file__).parent.parent
+RESULTS = ROOT / "results"
+
+
+@dataclass(frozen=True)
+class Result:
+    """One measurement. A figure is named "row: column", which is where the page shows it."""
+
+    command: str
+    minutes: float
+    figures: Mapping[str, float]
+    notes: str
+
+
+def write(name: str, result: Result, folder: Path = RESULTS) -> dict[str, Any]:
+    """Writes NAME.json and NAME.md and returns what is in the former."""
+    content = {
+        **asdict(result),
+        "commit": commit(),
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "machine": machine(),
+        "minutes": round(result.minutes, 2),
+        "figures": {key: round(value, 4) for key, value in result.figures.items()},
+    }
+    ordered = {key: content[key] for key in ("command", "commit", "date", "machine", "minutes", "figures", "notes")}
+    write_atomically(folder / f"{name}.json", json.dumps(ordered, indent=2, ensure_ascii=False) + "\n")
+    write_atomically(folder / f"{name}.md", page(name, ordered))
+    return ordered
+
+
+def page(name: str, content: Mapping[str, Any]) -> str:
+    """The figures as a table, and what else one must know to believe them."""
+    table: dict[str, dict[str, float]] = {}
+    for key, value in content["figures"].items():
+        row, _, column = key.rpartition(": ")
+        table.setdefault(row, {})[column] = value
+    columns = list(dict.fromkeys(column for row in table.values() for column in row))
+    lines = [f"| | {' | '.join(columns)} |", "|---|" + "--:|" * len(columns)]
+    for row, cells in table.items():
+        lines.append(f"| {row} | " + " | ".join(shown(cells.get(column)) for column in columns) + " |")
+    facts = [f"- {key}: {content[key]}" for key in ("command", "commit", "date", "machine", "minutes")]
+    return "\n".join([f"# {name}", "", *lines, "", content["notes"], "", *facts, ""])
+
+
+def shown(value: float | None) -> str:
+    if value is None:
+        return ""
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+
+
+def commit() -> str:
+    """The commit that was measured; "+" after it says that files had been changed since."""
+    try:
+        head = git("rev-parse", "--short=12", "HEAD")
+        return head + ("+" if git("status", "--porcelain", "--", "regard", "benchmarks") else "")
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+
+
+def git(*words: str) -> str:
+    return subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def machine() -> str:
+    """Processor, cores, threads that torch used, and versions."""
+    model = platform.machine()
+    cpuinfo = Path("/proc/cpuinfo")
+    if cpuinfo.exists():
+        names = [line.split(":")[1].strip() for line in cpuinfo.read_text().splitlines() if line.startswith("model name")]
+        model = names[0] if names else model
+    return (
+        f"{model}, {os.cpu_count()} cores, {torch.get_num_threads()} threads, {platform.system()}, "
+        f"Python {platform.python_version()}, torch {torch.__version__}"
+    )
