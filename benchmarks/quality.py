@@ -1,6 +1,6 @@
 """What a newcomer gets: two raw files, no recipe, a time budget; then the score on a test set nobody looked at.
 
-    python -m benchmarks.quality multi30k-en-de --budget 15m     → results/quality-multi30k-en-de-15m.json
+python -m benchmarks.quality multi30k-en-de --budget 15m     → results/quality-multi30k-en-de-15m.json
 """
 
 import argparse

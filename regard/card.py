@@ -31,10 +31,9 @@ def card(model: ModelFolder, report: Report, scores: Scores, finished: Finished)
         "",
         f"## Quality on {scores.sentences:,} validation pairs ({report.origin})",
         "",
-        "| score | value | signature |",
-        "|---|--:|---|",
-        *(f"| {score} | {found.score:.2f} | `{found.signature}` |" for score, found in scores.named()),
-        f"| exact match | {scores.exact_match:.2f} % | |",
+        # A list, because the bars of a signature would end the cells of a table.
+        *(f"- {score} {found.score:.2f} (`{found.signature}`)" for score, found in scores.named()),
+        f"- exact match {scores.exact_match:.2f} %",
         "",
         f"Beam {recipe.decoding.beam}, length penalty {recipe.decoding.length_penalty:g}. Choices made by looking at "
         "validation pairs, of a checkpoint or of a setting, favour them: expect a little less on a test set.",
@@ -49,9 +48,9 @@ def card(model: ModelFolder, report: Report, scores: Scores, finished: Finished)
         f"{finished.steps:,} steps, {finished.epochs:.1f} epochs, {finished.seconds / 60:.1f} minutes on "
         f"{platform.machine()} ({platform.system()}), seed {recipe.training.seed}; final weights: {finished.weights}.",
         "",
-        "Every value of the recipe is in `recipe.yaml`, the course of the run in `training.jsonl`, what was read and left out in "
-        "`data.json`. `manifest.json` lists each file with its sha256, which is checked when the model is loaded. The "
-        "folder `checkpoints` serves to resume or average and may be deleted.",
+        "Every value of the recipe is in `recipe.yaml`, the course of the run in `training.jsonl`, what was read and "
+        "left out in `data.json`. `manifest.json` lists each file with its sha256, which is checked when the model is "
+        "loaded. The folder `checkpoints` serves to resume or average and may be deleted.",
         "",
         "## Limits",
         "",

@@ -67,7 +67,9 @@ def train(recipe: Path | None, settings: tuple[str, ...], resume: Path | None, *
 @click.option("--input", "source", type=FILE, help="Read this file instead of stdin.")
 @click.option("--output", type=FILE, help="Write this file instead of stdout.")
 @click.option("--beam", type=click.IntRange(1, 64), help="Hypotheses kept in parallel; 1 is greedy.")
-@click.option("--n-best", type=click.IntRange(1, 64), default=1, show_default=True, help="Output lines for each input line.")
+@click.option(
+    "--n-best", type=click.IntRange(1, 64), default=1, show_default=True, help="Output lines for each input line."
+)
 @click.option("--length-penalty", type=float, help="Scores are log p / length^penalty.")
 @click.option("--prefix", help="Every output begins with this text.")
 @click.option("--sample", is_flag=True, help="Draw outputs at random instead of searching for the best.")

@@ -241,7 +241,9 @@ def described(summary: Mapping[str, Any]) -> Iterator[str]:
     yield from (f"  {part}: {count:,}" for part, count in summary["parts"].items())
     yield "vocabulary: " + pairs_of(summary["vocabulary"])
     for name, score in (summary["validation"] or {}).items():
-        yield f"validation {name}: " + (f"{score['score']:.2f}  {score['signature']}" if name in SIGNED else f"{score:g}")
+        yield f"validation {name}: " + (
+            f"{score['score']:.2f}  {score['signature']}" if name in SIGNED else f"{score:g}"
+        )
     yield from (f"{section}: {pairs_of(values)}" for section, values in summary["recipe"].items())
     yield from (f"{digest[:12]}  {name}" for name, digest in summary["files"].items())
 

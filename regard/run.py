@@ -5,8 +5,8 @@ import hashlib
 import json
 import shutil
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 import torch
@@ -17,19 +17,21 @@ from regard.data.corpus import Corpus, Loaded, Report, load_corpora
 from regard.data.examples import encode
 from regard.data.pairs import Pair
 from regard.engine import Engine, load
-from regard.errors import DataError, RecipeError, RegardError, TrainingError
+from regard.errors import DataError, ModelFormatError, RecipeError, TrainingError
 from regard.evaluation.scores import evaluate
-from regard.files import write_folder, write_manifest
+from regard.files import MANIFEST, manifest, write_folder, write_manifest
 from regard.models.interface import SequenceToSequence
+from regard.recipe.build import build
 from regard.recipe.folder import (
     DATA,
     LOG,
-    WEIGHTS,
+    RECIPE,
     ModelFolder,
     fresh_model,
     read_recipe,
     read_vocabularies,
     write_recipe,
+    write_weights,
 )
 from regard.recipe.presets import choose
 from regard.recipe.recipe import Recipe, Tree, overlay, parse, read_tree, with_settings
@@ -40,7 +42,6 @@ from regard.training.events import Event, Finished, Stopped
 from regard.training.logs import JsonLog, Reader, TensorBoardLog
 from regard.training.loop import train as run_loop
 from regard.training.signals import stop_on_signal
-from regard.training.tensors import weights, write_tensors
 
 BLEU_SENTENCES = 200  # of the validation set, translated greedily at each validation
 
@@ -72,28 +73,50 @@ class Request:
         corpus = {"source": self.source, "target": self.target, "tsv": self.tsv, "jsonl": self.jsonl}
         valid = {"source": self.valid_source, "target": self.valid_target}
         lengths = {"steps": self.steps, "epochs": self.epochs, "budget": self.budget}
-        if any(corpus.values()):
+        if given(corpus):
             tree = overlay(tree, {"data": {"corpora": [given(corpus)]}})
-        if any(valid.values()):
+        if given(valid):
             tree = overlay(tree, {"data": {"valid": given(valid)}})
-        if any(lengths.values()):
+        if given(lengths):  # the others become none: the recipe's own length must not contradict the option
             tree = overlay(tree, {"training": lengths})
         if self.seed is not None:
             tree = overlay(tree, {"training": {"seed": self.seed}})
         return with_settings(tree, self.settings)
 
+    def refuse_contradictions(self) -> None:
+        """Options that cannot be followed together, in the user's own words."""
+        for one, other in (("source", "target"), ("valid_source", "valid_target")):
+            for here, there in ((one, other), (other, one)):
+                if getattr(self, here) is not None and getattr(self, there) is None:
+                    raise RecipeError(f"{option(here)}: given without {option(there)}; parallel text needs both")
+        if self.resume is None:
+            return
+        changed = [f.name for f in fields(self) if f.name not in WITH_RESUME and getattr(self, f.name) != f.default]
+        if changed:
+            raise RecipeError(
+                f"--resume {self.resume}: a run goes on as it began; leave out {', '.join(map(option, changed))}"
+            )
 
-def given(options: dict[str, Path | None]) -> dict[str, str]:
+
+WITH_RESUME = ("resume", "tensorboard", "quiet")
+
+
+def option(name: str) -> str:
+    """How a field of the request is written on the command line."""
+    return {"recipe": "the recipe", "settings": "--set"}.get(name, f"--{name.replace('_', '-')}")
+
+
+def given(options: Mapping[str, object]) -> dict[str, str]:
     return {key: str(value) for key, value in options.items() if value is not None}
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """Everything a run needs, before its first step; nothing has been written yet."""
+    """Everything a run needs before its first step; `text` is the fingerprint of its pairs."""
 
     recipe: Recipe
     report: Report
-    fingerprint: str
+    text: str
     vocabularies: Vocabularies
     task: Translation
     model: SequenceToSequence
@@ -108,17 +131,12 @@ class Outcome:
 def run(request: Request) -> Outcome:
     """Start or resume a run and see it to its end; an error before the first step leaves no trace on disk."""
     started = time.monotonic()
-    folder = request.resume or request.out
-    if folder is None:
-        raise RecipeError("--out: say where the model goes, for example --out models/en-de")
-    prepared = reopen(folder) if request.resume else begin(request, folder)
-    threads = prepared.recipe.training.threads
-    if threads:
-        torch.set_num_threads(threads)
+    request.refuse_contradictions()
+    folder, prepared = reopen(request.resume) if request.resume else begin(request)
     try:
         events = list(follow(prepared, folder, request, started))
-    except RegardError:
-        if not request.resume and not any((folder / "checkpoints").glob("step-*")):
+    except Exception:
+        if not any((folder / "checkpoints").glob("step-*")) and not request.resume:
             shutil.rmtree(folder, ignore_errors=True)
         raise
     finished = [event for event in events if isinstance(event, Finished)]
@@ -128,41 +146,79 @@ def run(request: Request) -> Outcome:
     return Outcome(folder, interrupted=False)
 
 
-def begin(request: Request, folder: Path) -> Prepared:
+def begin(request: Request) -> tuple[Path, Prepared]:
     """Read and check everything, then make the directory with recipe, tokenisers and data report."""
-    if folder.exists():
-        raise RecipeError(f"{folder}: already exists; choose another --out, or go on with --resume {folder}")
     where = str(request.recipe or "recipe")
     tree = request.tree()
     recipe = parse(overlay({"data": {}}, tree), where)
+    folder = destination(request, recipe)
     loaded = load_corpora(recipe.data, recipe.training.seed)
     if request.recipe is None:
         pairs = [pair for corpus in loaded.corpora for pair in corpus.pairs]
         recipe = parse(overlay(choose(pairs, recipe.model.kind), tree), where)
+    with torch.device("meta"):  # impossible sizes are refused before the minutes that a vocabulary may take
+        build(recipe.model, 5, 5, shared=recipe.text.shared, seed=0)
     prepared = prepare(recipe, loaded, learn_vocabularies(recipe, loaded.corpora))
 
     def fill(fresh: Path) -> None:
         write_recipe(fresh, prepared.recipe, prepared.vocabularies)
-        data = {**prepared.report.to_json(), "fingerprint": prepared.fingerprint}
+        began = {"files": manifest(fresh), "text": prepared.text}
+        data = {**prepared.report.to_json(), "began_with": began}
         (fresh / DATA).write_text(json.dumps(data, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
     write_folder(folder, fill)
-    return prepared
+    return folder, prepared
 
 
-def reopen(folder: Path) -> Prepared:
-    """The interrupted run in this directory, from the same text; refused where the text has changed."""
-    if not folder.is_dir():
-        raise TrainingError(f"{folder}: no such run to resume")
-    if (folder / WEIGHTS).exists():
-        raise TrainingError(f"{folder}: this run is finished; nothing to resume")
+def destination(request: Request, recipe: Recipe) -> Path:
+    """Where the model goes; refused where there is nothing to learn from or something stands in the way."""
+    if not recipe.data.corpora:
+        raise RecipeError(
+            "no text to learn from; give --source and --target, --tsv, --jsonl or a recipe with data.corpora, "
+            "or try: regard demo --out demo"
+        )
+    if request.out is None:
+        raise RecipeError("--out: say where the model goes, for example --out models/en-de")
+    if request.out.exists():
+        raise RecipeError(
+            f"{request.out}: already exists; choose another --out, or go on with: regard train --resume {request.out}"
+        )
+    return request.out
+
+
+def reopen(folder: Path) -> tuple[Path, Prepared]:
+    """The interrupted run in this directory.
+
+    Recipe, tokenisers and text must be those it began with: its checkpoints mean nothing to others, and only then does
+    it end with the weights of an uninterrupted run. Whatever has changed is refused by name.
+    """
+    if not (folder / RECIPE).is_file():
+        raise TrainingError(f"{folder}: no run to resume, there is no {RECIPE} in it; check the path")
+    if (folder / MANIFEST).exists():
+        raise TrainingError(f"{folder}: this run is finished; there is nothing to resume")
+    files, text = beginning(folder)
+    found = manifest(folder)
+    for name, digest in files.items():
+        if found.get(name) != digest:
+            raise TrainingError(f"{folder / name}: changed since this run began; put it back, or start a new run")
     recipe = read_recipe(folder)
     loaded = load_corpora(recipe.data, recipe.training.seed)
     prepared = prepare(recipe, loaded, read_vocabularies(folder, recipe))
-    known = json.loads((folder / DATA).read_text(encoding="utf-8"))["fingerprint"]
-    if prepared.fingerprint != known:
-        raise DataError(f"{folder}: the text of {recipe.data.corpora[0].files[0]} is not what this run began with")
-    return prepared
+    if prepared.text != text:
+        names = ", ".join(str(path) for corpus in recipe.data.corpora for path in corpus.files)
+        raise DataError(f"{folder}: began with another text than {names} hold now; put it back, or start a new run")
+    return folder, prepared
+
+
+def beginning(folder: Path) -> tuple[dict[str, str], str]:
+    """What `begin` noted in data.json: the checksums of recipe and tokenisers, the fingerprint of the text."""
+    try:
+        noted = json.loads((folder / DATA).read_bytes())["began_with"]
+        return dict(noted["files"]), str(noted["text"])
+    except (OSError, ValueError, KeyError, TypeError):
+        raise ModelFormatError(
+            f"{folder / DATA}: missing or damaged, so this run cannot go on; start a new run"
+        ) from None
 
 
 def learn_vocabularies(recipe: Recipe, corpora: Sequence[Corpus]) -> Vocabularies:
@@ -192,11 +248,11 @@ def prepare(recipe: Recipe, loaded: Loaded, vocabularies: Vocabularies) -> Prepa
     task = Translation(text, Validation(loaded.validation, greedy, BLEU_SENTENCES), vocabularies, recipe.loss)
     model = fresh_model(recipe, vocabularies)
     report = replace(loaded.report, corpora=tuple(accounts))
-    return Prepared(recipe, report, fingerprint(pairs), vocabularies, task, model)
+    return Prepared(recipe, report, fingerprint([*pairs, *loaded.validation]), vocabularies, task, model)
 
 
 def fingerprint(pairs: Sequence[Pair]) -> str:
-    """sha256 of the training text in its order."""
+    """sha256 of the text in its order."""
     digest = hashlib.sha256()
     for pair in pairs:
         digest.update(f"{pair.source}\n{pair.target}\n".encode())
@@ -212,13 +268,12 @@ def follow(prepared: Prepared, folder: Path, request: Request, started: float) -
             readers.append(stack.enter_context(TensorBoardLog(folder / "tensorboard")))
         if not request.quiet:
             readers.append(stack.enter_context(Console(prepared.report.lines())))
-        width = prepared.recipe.model.width
         loop = run_loop(
             prepared.model,
             prepared.task,
             prepared.recipe.training,
             folder=folder,
-            width=width,
+            width=prepared.recipe.model.width,
             stop=stop,
             started=started,
         )
@@ -230,15 +285,16 @@ def follow(prepared: Prepared, folder: Path, request: Request, started: float) -
 
 
 def finish(prepared: Prepared, folder: Path, finished: Finished) -> None:
-    """Score the final weights with the recipe's own search, and make the directory a model."""
+    """Score the final weights with the recipe's own search, and make the directory a model.
+
+    The manifest comes last: a run killed before that is not finished, and can be resumed.
+    """
     engine = Engine(ModelFolder(folder, prepared.recipe, prepared.vocabularies, prepared.model))
     valid = prepared.task.validation.pairs
     outputs = [translation.text for translation in engine.translate([pair.source for pair in valid])]
     scores = evaluate(outputs, [pair.target for pair in valid])
     write_card(folder, engine.folder, prepared.report, scores, finished)
-    fresh = folder / f".{WEIGHTS}.tmp"
-    write_tensors(fresh, weights(prepared.model))
-    fresh.replace(folder / WEIGHTS)
+    write_weights(folder, prepared.model)
     facts = {"validation": scores.to_json(), "steps": finished.steps, "seconds": round(finished.seconds, 1)}
     write_manifest(folder, facts)
 

@@ -64,7 +64,9 @@ def fresh_model(recipe: Recipe, vocabularies: Vocabularies) -> SequenceToSequenc
     except (MemoryError, RuntimeError) as error:
         if isinstance(error, RuntimeError) and not any(sign in str(error).lower() for sign in SIGNS):
             raise
-        raise RecipeError("model: its weights do not fit into memory; lower its width, feedforward or layers") from error
+        raise RecipeError(
+            "model: its weights do not fit into memory; lower its width, feedforward or layers"
+        ) from error
 
 
 def write_weights(folder: Path, model: SequenceToSequence) -> None:

@@ -1,0 +1,14 @@
+"""Every family learns to write strings of digits backwards, by the training loop and search that users have."""
+
+import pytest
+
+from benchmarks.reversal import ENOUGH, FAMILIES, learn
+
+SAMPLE = ("LSTM, no attention", "GRU, additive, input feeding", "Transformer, sinusoid")  # quick, and unlike each other
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name in SAMPLE else pytest.mark.slow) for name in FAMILIES]
+)
+def test_unseen_strings_come_out_reversed(name, tmp_path):
+    assert learn(FAMILIES[name], 1, tmp_path).exact_match >= ENOUGH

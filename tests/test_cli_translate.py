@@ -1,0 +1,160 @@
+"""Lines in, lines out: order, blanks, encodings, alternatives, draws."""
+
+import json
+
+import pytest
+
+from regard.commands import one_line
+from regard.engine import load
+
+
+@pytest.fixture(scope="module")
+def lines(corpus):
+    return (corpus / "test.source").read_text().splitlines()
+
+
+def text(*lines: str) -> bytes:
+    return "".join(f"{line}\n" for line in lines).encode()
+
+
+def test_every_line_is_answered_in_its_place_and_blank_lines_stay_blank(regard, model, lines):
+    shuffled = [lines[3], "", *lines[:3], "   ", lines[4] * 3]
+    answers = regard("translate", model, stdin=text(*shuffled)).lines
+    alone = [regard("translate", model, stdin=text(line)).lines for line in shuffled]
+    assert answers == [answer for (answer,) in alone]
+    assert [i for i, answer in enumerate(answers) if not answer] == [1, 5]
+    assert len(set(answers)) > 3  # a model that answers each line alike would prove nothing
+
+
+def test_order_is_kept_beyond_one_chunk(regard, model, lines, monkeypatch):
+    whole = regard("translate", model, stdin=text(*lines))
+    monkeypatch.setattr("regard.commands.CHUNK", 3)
+    assert regard("translate", model, stdin=text(*lines)) == whole
+
+
+def test_no_input_gives_no_output(regard, model, tmp_path):
+    assert regard("translate", model, stdin=b"") == regard("translate", model, "--input", empty(tmp_path))
+    assert regard("translate", model, stdin=b"").code == 0
+    assert regard("translate", model, stdin=b"").out == ""
+
+
+def empty(folder):
+    (folder / "empty").touch()
+    return folder / "empty"
+
+
+def test_byte_order_mark_and_carriage_returns_are_no_text(regard, model, lines):
+    plain = regard("translate", model, stdin=text(*lines[:2]))
+    foreign = b"\xef\xbb\xbf" + text(*lines[:2]).replace(b"\n", b"\r\n")
+    assert regard("translate", model, stdin=foreign) == plain
+    assert regard("translate", model, stdin=text(*lines[:2]).removesuffix(b"\n")) == plain
+
+
+@pytest.mark.parametrize("character", ["\u2028", "\u0085", "\f", "\v", "\u2029", "\x1c"])
+def test_only_a_line_feed_ends_a_line(regard, model, character):
+    assert regard("translate", model, stdin=text(f"ab{character}cd", "ab")).out.count("\n") == 2
+
+
+def test_files_serve_like_streams(regard, model, lines, tmp_path):
+    (tmp_path / "in").write_bytes(text(*lines))
+    said = regard("translate", model, "--input", tmp_path / "in", "--output", tmp_path / "out")
+    assert (said.code, said.out) == (0, "")
+    assert (tmp_path / "out").read_text() == regard("translate", model, stdin=text(*lines)).out
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in", "out"]
+
+
+def test_json_says_the_same_as_text(regard, model, lines):
+    found = [json.loads(line) for line in regard("translate", model, "--json", stdin=text(*lines, "")).lines]
+    assert [one["source"] for one in found] == [*lines, ""]
+    assert [one["text"] for one in found] == regard("translate", model, stdin=text(*lines, "")).lines
+    assert all(one["candidates"][0]["text"] == one["text"] for one in found)
+
+
+def test_n_best_are_n_lines_each_best_first(regard, model, lines):
+    found = regard("translate", model, "--n-best", 3, "--beam", 4, stdin=text(lines[0], "", lines[1])).lines
+    assert len(found) == 9
+    assert found[3:6] == ["", "", ""]
+    asked = ("--n-best", 3, "--beam", 4, "--json")
+    (first,) = regard("translate", model, *asked, stdin=text(lines[0])).lines
+    candidates = json.loads(first)["candidates"]
+    assert [one["text"] for one in candidates] == found[:3]
+    assert [one["score"] for one in candidates] == sorted((one["score"] for one in candidates), reverse=True)
+
+
+def test_a_beam_of_one_is_the_likeliest_token_each_time(regard, model, lines):
+    engine = load(model)
+    greedy = engine.search.model_copy(update={"beam": 1})
+    expected = [translation.text for translation in engine.translate(lines, greedy)]
+    assert regard("translate", model, "--beam", 1, stdin=text(*lines)).lines == expected
+
+
+def test_the_length_penalty_reaches_the_search(regard, model, lines):
+    asked = ("translate", model, "--json", "--length-penalty", 0)
+    best = json.loads(regard(*asked, stdin=text(lines[0])).out)["candidates"][0]
+    assert best["score"] == best["log_probability"]
+
+
+def test_a_prefix_begins_every_output(regard, model, lines):
+    answers = regard("translate", model, "--prefix", "EA", stdin=text(*lines)).lines
+    assert all(answer.startswith("EA") for answer in answers)
+    assert len(set(answers)) > 1
+    regard("translate", model, "--prefix", "E日", stdin=text(*lines)).refused("E日", "vocabulary")
+
+
+def test_draws_depend_on_seed_and_line_and_on_nothing_else(regard, model, lines):
+    lines = lines[:4]
+    asked = ("translate", model, "--sample", "--temperature", 1.5)
+    drawn = regard(*asked, "--seed", 3, stdin=text(*lines))
+    assert regard(*asked, "--seed", 3, stdin=text(*lines)) == drawn
+    assert regard(*asked, "--seed", 4, stdin=text(*lines)) != drawn
+    assert regard(*asked, "--seed", 3, stdin=text(*reversed(lines))).lines == drawn.lines[::-1]
+    several = regard(*asked, "--seed", 3, "--n-best", 5, stdin=text(lines[0], "", lines[1])).lines
+    assert several[5:10] == [""] * 5
+    assert len(set(several[:5])) > 1
+
+
+def test_drawing_among_one_token_is_greedy_search(regard, model, lines):
+    drawn = regard("translate", model, "--sample", "--top-k", 1, stdin=text(*lines))
+    assert drawn == regard("translate", model, "--beam", 1, stdin=text(*lines))
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        (("--sample", "--beam", 2), ("--beam", "without --sample")),
+        (("--sample", "--prefix", "A"), ("--prefix", "without --sample")),
+        (("--top-k", 2), ("--top-k", "with --sample")),
+        (("--seed", 2), ("--seed", "with --sample")),
+        (("--beam", 2, "--n-best", 3), ("n_best: 3", "beam 2")),
+        (("--sample", "--temperature", -1), ("temperature", "greater than 0")),
+        (("--sample", "--top-p", 2), ("top_p",)),
+    ],
+)
+def test_options_that_cannot_be_followed_are_refused(regard, model, asked, words):
+    regard("translate", model, *asked, stdin=b"ab\n").refused(*words)
+
+
+@pytest.mark.parametrize(
+    ("stdin", "words"),
+    [
+        (b"ab\n\xff\xfe\n", ("stdin, line 2", "UTF-8")),
+        (b"ab\0cd\n", ("stdin, line 1", "NUL")),
+        (b"a" * 2**20 + b"\nab\n", ("stdin, line 1", "100000 characters")),
+        (b"a" * 50_000 + b"\n", ("50000 tokens", "split")),
+    ],
+)
+def test_a_line_that_cannot_be_translated_is_named(regard, model, stdin, words, tmp_path):
+    out = tmp_path / "out"
+    regard("translate", model, "--output", out, stdin=stdin).refused(*words)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("place", ["no/such/folder/out", "file/out"])
+def test_an_output_that_cannot_be_written_is_one_line(regard, model, tmp_path, place):
+    (tmp_path / "file").touch()
+    regard("translate", model, "--output", tmp_path / place, stdin=b"ab\n").refused(place, "cannot be written")
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_a_line_break_of_the_model_does_not_break_the_line():
+    assert one_line("a\nb\r\nc\u2028d") == "a b  c\u2028d"
