@@ -30,7 +30,7 @@ from regard.training.loop import train
 from regard.training.options import TrainingOptions
 
 ENOUGH = 99.0  # % of unseen strings that come out reversed
-UNSEEN, SEEN = 500, 10_000
+UNSEEN, SEEN = 500, 40_000
 SHORTEST, LONGEST = 3, 6  # digits
 
 

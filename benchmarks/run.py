@@ -19,9 +19,9 @@ def notes(shape: Shape) -> str:
         f"Transformer of {o.encoder_layers}+{o.decoder_layers} layers, width {o.width}, feed-forward {o.feedforward}, "
         f"{o.heads} heads, vocabulary {shape.vocabulary:,}; batches of {shape.batch_tokens:,} tokens of random ids "
         f"with the lengths of image captions. Median of {shape.repeats} after {shape.warmup} that do not count. "
-        "Both loops see the same batches in turns; each step is batch, forward, backward, clipping and AdamW. "
-        f"Decoding: {shape.sentences} sentences, each output as long as its source. Higher is better; the ratio is Regard over "
-        "torch.nn.Transformer, batch by batch."
+        "Both loops see the same batches in turns; each step is batch, forward, backward, clipping and fused AdamW. "
+        f"Decoding: {shape.sentences} sentences, each output as long as its source. Higher is better; "
+        "the ratio is Regard over torch.nn.Transformer, batch by batch."
     )
 
 

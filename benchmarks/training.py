@@ -31,7 +31,7 @@ class Plain(nn.Module):
         o = shape.model
         self.embedding = nn.Embedding(shape.vocabulary, o.width)
         nn.init.normal_(self.embedding.weight, std=o.width**-0.5)
-        self.register_buffer("positions", sinusoids(o.max_length, o.width, o.position_base))
+        self.register_buffer("positions", sinusoids(o.max_length, o.width, o.position_base).float())
         self.dropout = nn.Dropout(o.dropout)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about a fast path that serves inference only
@@ -45,6 +45,9 @@ class Plain(nn.Module):
                 batch_first=True,
                 norm_first=True,
             )
+        for part in self.transformer.modules():
+            if isinstance(part, nn.MultiheadAttention):
+                part.dropout = o.attention_dropout  # torch would drop weights too, which no fast kernel can
 
     def embed(self, tokens: Tensor) -> Tensor:
         x = self.embedding(tokens) * math.sqrt(self.embedding.embedding_dim)
@@ -77,7 +80,12 @@ def plain_steps(shape: Shape, work: Translation) -> Callable[[int], int]:
     torch.manual_seed(1)
     plain, plans = Plain(shape).train(), work.batches(0)
     adam = torch.optim.AdamW(
-        plain.parameters(), lr=OPTIONS.learning_rate, betas=OPTIONS.betas, weight_decay=OPTIONS.weight_decay
+        plain.parameters(),
+        lr=OPTIONS.learning_rate,
+        betas=OPTIONS.betas,
+        eps=OPTIONS.epsilon,
+        weight_decay=OPTIONS.weight_decay,
+        fused=True,
     )
 
     def step(index: int) -> int:

@@ -9,8 +9,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
-import torch
-
 from regard.card import write_card
 from regard.data.batches import Share
 from regard.data.corpus import Corpus, Loaded, Report, load_corpora
@@ -21,7 +19,6 @@ from regard.errors import DataError, ModelFormatError, RecipeError, TrainingErro
 from regard.evaluation.scores import evaluate
 from regard.files import MANIFEST, manifest, write_folder, write_manifest
 from regard.models.interface import SequenceToSequence
-from regard.recipe.build import build
 from regard.recipe.folder import (
     DATA,
     LOG,
@@ -30,6 +27,7 @@ from regard.recipe.folder import (
     fresh_model,
     read_recipe,
     read_vocabularies,
+    refuse_impossible,
     write_recipe,
     write_weights,
 )
@@ -156,8 +154,7 @@ def begin(request: Request) -> tuple[Path, Prepared]:
     if request.recipe is None:
         pairs = [pair for corpus in loaded.corpora for pair in corpus.pairs]
         recipe = parse(overlay(choose(pairs, recipe.model.kind), tree), where)
-    with torch.device("meta"):  # impossible sizes are refused before the minutes that a vocabulary may take
-        build(recipe.model, 5, 5, shared=recipe.text.shared, seed=0)
+    refuse_impossible(recipe)  # now, not after the minutes that a vocabulary may take
     prepared = prepare(recipe, loaded, learn_vocabularies(recipe, loaded.corpora))
 
     def fill(fresh: Path) -> None:

@@ -110,4 +110,6 @@ def test_a_run_killed_before_its_first_checkpoint_begins_anew(regard, train, tmp
         assert train(tmp_path / "m", "--steps", 4).code == 130
     assert train(tmp_path / "whole", "--steps", 4).code == 0
     assert regard("train", "--resume", tmp_path / "m", "--quiet").code == 0
-    assert (tmp_path / "m" / "model.safetensors").read_bytes() == (tmp_path / "whole" / "model.safetensors").read_bytes()
+    assert (tmp_path / "m" / "model.safetensors").read_bytes() == (
+        tmp_path / "whole" / "model.safetensors"
+    ).read_bytes()

@@ -68,7 +68,9 @@ def test_a_score_is_the_sum_over_tokens_and_agrees_with_the_search(regard, model
         )[0]
         assert found == pytest.approx(sum(tokens), abs=1e-5)
         assert len(tokens) == len(best["tokens"]) + 1
-    assert [s.log_probability for s in engine.score([Pair("ca", answers[1]["text"])])] == pytest.approx(scores[1:], abs=1e-5)
+    assert [s.log_probability for s in engine.score([Pair("ca", answers[1]["text"])])] == pytest.approx(
+        scores[1:], abs=1e-5
+    )
 
 
 def retold(model, folder, change):

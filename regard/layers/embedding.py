@@ -4,7 +4,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from regard.layers.initialise import normal_rows, xavier
+from regard.layers.initialise import normal_rows
 
 
 class TokenEmbedding(nn.Module):
@@ -23,21 +23,15 @@ class TokenEmbedding(nn.Module):
 class TiedOutput(nn.Module):
     """logits = E x with the very table of the embedding, unscaled and without bias. Press & Wolf 2017."""
 
+    bias: None = None
+
     def __init__(self, embedding: TokenEmbedding) -> None:
         super().__init__()
         self.table = embedding.table
 
-    def forward(self, x: Float[Tensor, "*rows d"]) -> Float[Tensor, "*rows vocab"]:
-        return F.linear(x, self.table.weight)
-
-
-class Output(nn.Module):
-    """logits = W x + b, with weights of its own."""
-
-    def __init__(self, width: int, vocab: int) -> None:
-        super().__init__()
-        self.linear = xavier(nn.Linear(width, vocab))
+    @property
+    def weight(self) -> Float[Tensor, "vocab d"]:
+        return self.table.weight
 
     def forward(self, x: Float[Tensor, "*rows d"]) -> Float[Tensor, "*rows vocab"]:
-        logits: Tensor = self.linear(x)
-        return logits
+        return F.linear(x, self.weight)

@@ -1,6 +1,7 @@
 """Losses are sums with counts: add them over batches, ranks and accumulation steps, and divide once."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from jaxtyping import Float, Int
@@ -32,6 +33,65 @@ def smoothed_cross_entropy(
     normaliser = logits.logsumexp(-1)
     hit = logits.gather(-1, targets[:, None])[:, 0]
     return (normaliser - (1 - smoothing) * hit - smoothing * logits.mean(-1)).sum()
+
+
+CHUNK = 512  # rows of logits that exist at a time: they stay in cache, and their memory is used again
+
+
+class ProjectedCrossEntropy(torch.autograd.Function):
+    """Σ smoothed_cross_entropy(x Wᵀ + b): the gradients are computed with the loss, chunk by chunk.
+
+    With p = softmax(x Wᵀ + b), ∂/∂logits = p − (1−ε) onehot(target) − ε/V. No logit lives longer than its chunk: a whole
+    batch of them is by far the largest tensor of a step, written and read several times.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        x: Float[Tensor, "rows d"],
+        weight: Float[Tensor, "vocab d"],
+        bias: Float[Tensor, " vocab"] | None,
+        targets: Int[Tensor, " rows"],
+        smoothing: float,
+    ) -> Float[Tensor, ""]:
+        dx, dw = torch.empty_like(x), torch.zeros_like(weight)
+        db = None if bias is None else torch.zeros_like(bias)
+        total = x.new_zeros(())
+        parts = zip(*(torch.split(part, CHUNK) for part in (x, targets, dx)), strict=True)
+        for rows, wanted, dx_rows in parts:
+            logits = rows @ weight.mT if bias is None else torch.addmm(bias, rows, weight.mT)
+            logits -= logits.amax(-1, keepdim=True)
+            hit = logits.gather(-1, wanted[:, None])
+            mean = logits.mean(-1, keepdim=True)
+            p = logits.exp_()
+            normaliser = p.sum(-1, keepdim=True)
+            total += (normaliser.log() - (1 - smoothing) * hit - smoothing * mean).sum()
+            p /= normaliser
+            p -= smoothing / p.shape[-1]
+            p.scatter_add_(-1, wanted[:, None], torch.full_like(hit, smoothing - 1))
+            torch.mm(p, weight, out=dx_rows)
+            dw.addmm_(p.mT, rows)
+            if db is not None:
+                db += p.sum(0)
+        ctx.gradients = dx, dw, db
+        return total
+
+    @staticmethod
+    def backward(ctx: Any, scale: Float[Tensor, ""]) -> tuple[Tensor | None, ...]:
+        dx, dw, db = ctx.gradients
+        return dx * scale, dw * scale, None if db is None else db * scale, None, None
+
+
+def projected_cross_entropy(
+    x: Float[Tensor, "rows d"],
+    weight: Float[Tensor, "vocab d"],
+    bias: Float[Tensor, " vocab"] | None,
+    targets: Int[Tensor, " rows"],
+    smoothing: float,
+) -> Float[Tensor, ""]:
+    """smoothed_cross_entropy(x Wᵀ + b, targets, ε), in pieces, forwards and backwards."""
+    total: Tensor = ProjectedCrossEntropy.apply(x, weight, bias, targets, smoothing)  # type: ignore[no-untyped-call]
+    return total
 
 
 def perplexity(mean_loss: float) -> float:

@@ -43,6 +43,17 @@ class Encoder(Protocol):
 
 
 @runtime_checkable
+class OutputLayer(Protocol):
+    """logits = W x + b. W and b are open to view, so that a loss need not form the logits of a whole batch."""
+
+    @property
+    def weight(self) -> Float[Tensor, "vocab d"]: ...
+    @property
+    def bias(self) -> Float[Tensor, " vocab"] | None: ...
+    def __call__(self, features: Float[Tensor, "*rows d"]) -> Float[Tensor, "*rows vocab"]: ...
+
+
+@runtime_checkable
 class Decoder(Protocol[S]):
     """Law: decoding a+b at once equals decoding a, then b from the state that a left.
 
@@ -50,9 +61,10 @@ class Decoder(Protocol[S]):
     a loss can be computed in pieces and a search can ask for the last position only: logits = output(features).
     """
 
+    output: OutputLayer
+
     def begin(self, memory: Memory) -> S: ...
     def features(self, tokens: Int[Tensor, "n t"], state: S) -> tuple[Float[Tensor, "n t d"], S]: ...
-    def output(self, features: Float[Tensor, "*rows d"]) -> Float[Tensor, "*rows vocab"]: ...
     def __call__(self, tokens: Int[Tensor, "n t"], state: S) -> tuple[Float[Tensor, "n t vocab"], S]: ...
 
 

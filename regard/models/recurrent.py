@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from regard.layers.recurrent import Stack
 from regard.layers.scores import Prepared, SourceAttention
-from regard.models.interface import Memory
+from regard.models.interface import Memory, OutputLayer
 
 
 class RecurrentEncoder(nn.Module):
@@ -79,12 +79,12 @@ class RecurrentDecoder(nn.Module):
         bridge: nn.Module,
         stack: Stack,
         readout: Joined | Attentional,
-        out: nn.Linear,
+        output: OutputLayer,
         dropout: nn.Module,
     ) -> None:
         super().__init__()
         self.embedding, self.bridge, self.stack = embedding, bridge, stack
-        self.readout, self.out, self.dropout = readout, out, dropout
+        self.readout, self.output, self.dropout = readout, output, dropout
 
     def begin(self, memory: Memory) -> RecurrentState:
         source = self.readout.attention.prepare(memory.values, memory.mask)
@@ -112,10 +112,6 @@ class RecurrentDecoder(nn.Module):
         read, source = self.readout(y, state.source)
         features = self.dropout(read)
         return features, RecurrentState(cells, source, features[:, -1, : self.readout.feed])
-
-    def output(self, features: Float[Tensor, "*rows d"]) -> Float[Tensor, "*rows vocab"]:
-        logits: Tensor = self.out(features)
-        return logits
 
     def forward(
         self, tokens: Int[Tensor, "n t"], state: RecurrentState

@@ -15,7 +15,7 @@ from regard.layers.attention import CrossAttention, SelfAttention
 from regard.layers.cache import Cache, KeyValues
 from regard.layers.relations import Relation, Relative
 from regard.layers.residual import Around
-from regard.models.interface import Memory, no_summary
+from regard.models.interface import Memory, OutputLayer, no_summary
 
 
 class Entrance(nn.Module):
@@ -124,11 +124,11 @@ class TransformerDecoder(nn.Module):
         relation: Relation,
         layers: Sequence[DecoderLayer],
         norm: nn.Module,
-        vocabulary: nn.Module,
+        output: OutputLayer,
     ) -> None:
         super().__init__()
         self.entrance, self.relation, self.layers, self.norm = entrance, relation, nn.ModuleList(layers), norm
-        self.vocabulary = vocabulary
+        self.output = output
 
     def begin(self, memory: Memory) -> TransformerState:
         layers = cast(Iterable[DecoderLayer], self.layers)
@@ -146,10 +146,6 @@ class TransformerDecoder(nn.Module):
             pasts.append(seen)
         length = state.length + tokens.shape[1]
         return self.norm(x), TransformerState(length, tuple(pasts), state.memory, state.mask, state.source)
-
-    def output(self, features: Float[Tensor, "*rows d"]) -> Float[Tensor, "*rows vocab"]:
-        logits: Tensor = self.vocabulary(features)
-        return logits
 
     def forward(
         self, tokens: Int[Tensor, "n t"], state: TransformerState

@@ -41,12 +41,12 @@ def build_recurrent(
 
     attention = build_attention(options, encoder_stack.width)
     readout = Attentional(attention, joined_width(options), feed) if feed else Joined(attention)
-    out = nn.Linear(feed or joined_width(options), target_vocab)
+    output = nn.Linear(feed or joined_width(options), target_vocab)
     if options.tie_output:
-        out.weight = target.weight
+        output.weight = target.weight
     return SequenceToSequence(
         RecurrentEncoder(source, encoder_stack, dropout),
-        RecurrentDecoder(target, bridge(encoder_stack, decoder_stack), decoder_stack, readout, out, dropout),
+        RecurrentDecoder(target, bridge(encoder_stack, decoder_stack), decoder_stack, readout, output, dropout),
     )
 
 

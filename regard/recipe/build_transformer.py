@@ -8,8 +8,9 @@ from torch import nn
 from regard.errors import RecipeError
 from regard.layers.attention import CrossAttention, Kernel, SelfAttention
 from regard.layers.dropout import Dropout
-from regard.layers.embedding import Output, TiedOutput, TokenEmbedding
+from regard.layers.embedding import TiedOutput, TokenEmbedding
 from regard.layers.feedforward import Activation, FeedForward, GatedFeedForward
+from regard.layers.initialise import xavier
 from regard.layers.kernels import Full, Linear, Window
 from regard.layers.norm import LayerNorm, LayerNormOutside, RMSNorm
 from regard.layers.positions import Added, Concatenated, Learned, Sinusoid, Unplaced
@@ -45,7 +46,7 @@ def build_transformer(
         parts.relation(causal=True),
         [parts.decoder_layer() for _ in range(options.decoder_layers)],
         parts.last_norm(),
-        TiedOutput(target) if options.tie_output else Output(options.width, target_vocab),
+        TiedOutput(target) if options.tie_output else xavier(nn.Linear(options.width, target_vocab)),
     )
     return SequenceToSequence(encoder, decoder)
 

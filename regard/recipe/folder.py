@@ -4,9 +4,12 @@ recipe.yaml  model.safetensors  source.* target.* (or shared.*: the tokenisers) 
 training.jsonl (the run, event by event)  data.json (what was read and left out)  manifest.json (sha256 of each)
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import torch
 from safetensors.torch import save
 
 from regard.errors import ModelFormatError, RecipeError
@@ -59,10 +62,23 @@ def read_vocabularies(folder: Path, recipe: Recipe) -> Vocabularies:
 def fresh_model(recipe: Recipe, vocabularies: Vocabularies) -> SequenceToSequence:
     """The recipe's model with its first weights."""
     source, target = len(vocabularies.source), len(vocabularies.target)
-    try:
+    with weights_refused():
         return build(recipe.model, source, target, shared=vocabularies.shared, seed=recipe.training.seed)
+
+
+def refuse_impossible(recipe: Recipe) -> None:
+    """Builds the model without memory for its weights: sizes that do not go together are known at once."""
+    with weights_refused(), torch.device("meta"):
+        build(recipe.model, 5, 5, shared=recipe.text.shared, seed=0)
+
+
+@contextmanager
+def weights_refused() -> Iterator[None]:
+    """Turns weights that no memory can hold into one line."""
+    try:
+        yield
     except (MemoryError, RuntimeError) as error:
-        if isinstance(error, RuntimeError) and not any(sign in str(error).lower() for sign in SIGNS):
+        if isinstance(error, RuntimeError) and not any(sign in str(error).lower() for sign in (*SIGNS, "overflow")):
             raise
         raise RecipeError(
             "model: its weights do not fit into memory; lower its width, feedforward or layers"

@@ -44,8 +44,8 @@ def read_tree(path: Path) -> Tree:
         raise RecipeError(f"{path}: cannot be read ({error})") from None
     except (yaml.YAMLError, RecursionError) as error:
         raise RecipeError(f"{path}: not YAML ({' '.join(str(error).split())})") from None
-    if not isinstance(tree, dict):
-        raise RecipeError(f"{path}: found {type(tree).__name__}, expected sections such as 'data:' and 'model:'")
+    if not isinstance(tree, dict) or not all(isinstance(key, str) for key in tree):
+        raise RecipeError(f"{path}: found {reprlib.repr(tree):.80}, expected sections such as 'data:' and 'model:'")
     return tree
 
 
@@ -104,7 +104,7 @@ def explain(error: ErrorDetails) -> str:
         return f"{dotted}: missing"
     message = error["msg"].removeprefix("Value error, ")
     # Not repr: aliases let a few lines of YAML stand for gigabytes.
-    return f"{dotted}: {message} (found {reprlib.repr(error['input'])})"
+    return f"{dotted}: {message} (found {reprlib.repr(error['input']):.80})"
 
 
 FAMILIES = tuple(family.model_fields["kind"].default for family in get_args(get_args(ModelOptions)[0]))

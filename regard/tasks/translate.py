@@ -14,7 +14,7 @@ from regard.data.pairs import Pair
 from regard.decoding.bulk import pad, score_pairs, source_rows, translate
 from regard.decoding.options import SearchOptions
 from regard.evaluation.scores import bleu, exact_match
-from regard.layers.loss import Loss, perplexity, smoothed_cross_entropy
+from regard.layers.loss import Loss, perplexity, projected_cross_entropy
 from regard.models.interface import SequenceToSequence
 from regard.tasks.options import LossOptions
 from regard.text.special import BOS
@@ -48,9 +48,10 @@ def translation_loss(model: SequenceToSequence, batch: Batch, smoothing: float) 
     decoder = model.decoder
     memory = model.encode(batch.source, batch.source_mask)
     features, _ = decoder.features(batch.inputs, decoder.begin(memory))
-    logits = decoder.output(features[batch.mask])
-    targets = batch.targets[batch.mask]
-    return Loss(smoothed_cross_entropy(logits, targets, smoothing), len(targets))
+    targets, output = batch.targets[batch.mask], decoder.output
+    return Loss(
+        projected_cross_entropy(features[batch.mask], output.weight, output.bias, targets, smoothing), len(targets)
+    )
 
 
 @dataclass(frozen=True)

@@ -55,7 +55,7 @@ def test_the_simple_model_is_the_decks_equations_in_plain_python():
         h = step(h, weights["decoder.embedding.weight"][token])
         powers = [math.exp(sum(a * b for a, b in zip(h, e, strict=True))) for e in encoded]
         read = [sum(p * e[i] for p, e in zip(powers, encoded, strict=True)) / sum(powers) for i in range(6)]
-        logits.append(times(weights["decoder.out.weight"], weights["decoder.out.bias"], h + read))
+        logits.append(times(weights["decoder.output.weight"], weights["decoder.output.bias"], h + read))
     expected = torch.tensor([logits], dtype=torch.float64)
     torch.testing.assert_close(model(TOKENS[:1], MASK[:1], PREFIX[:1]), expected)
 
@@ -80,11 +80,11 @@ def test_one_vocabulary_shares_one_table_when_the_recipe_says_so():
 @pytest.mark.parametrize("chosen", [{"embedding": 6}, {"embedding": 18, "input_feeding": False}])
 def test_a_tied_output_layer_is_the_target_table(chosen):
     model = build(**chosen, tie_output=True)
-    assert model.decoder.out.weight is model.decoder.embedding.weight
+    assert model.decoder.output.weight is model.decoder.embedding.weight
     state = model.decoder.begin(model.encode(TOKENS, MASK))
     features, _ = model.decoder.features(PREFIX, state)
     torch.testing.assert_close(
-        model.decoder.output(features), features @ model.decoder.embedding.weight.mT + model.decoder.out.bias
+        model.decoder.output(features), features @ model.decoder.embedding.weight.mT + model.decoder.output.bias
     )
 
 
@@ -222,7 +222,7 @@ def test_every_kind_of_attention_reads_the_source():
 
 def test_out_layers_are_linear_in_the_features():
     decoder = build().decoder
-    assert isinstance(decoder.out, nn.Linear)
+    assert isinstance(decoder.output, nn.Linear)
     a, b = torch.randn(2, 6, dtype=torch.float64)
     torch.testing.assert_close(
         decoder.output(a + b) + decoder.output(torch.zeros_like(a)), decoder.output(a) + decoder.output(b)

@@ -247,6 +247,6 @@ def test_embeddings_are_shared_and_tied_only_as_the_recipe_says():
     assert one.encoder.entrance.embedding is one.decoder.entrance.embedding
     assert two.encoder.entrance.embedding is not two.decoder.entrance.embedding
     assert apart.encoder.entrance.embedding is not apart.decoder.entrance.embedding
-    assert one.decoder.vocabulary.table.weight is one.encoder.entrance.embedding.table.weight
+    assert one.decoder.output.table.weight is one.encoder.entrance.embedding.table.weight
     untied = build(tie_output=False)
     assert parameters(untied) == parameters(two) + TARGET * 8 + TARGET
