@@ -8,7 +8,7 @@ import sys
 import time
 
 import pytest
-from conftest import options
+from tiny_runs import options
 
 from regard.training.events import Finished, Started, Stepped
 from regard.training.logs import read_log
@@ -42,10 +42,12 @@ def started(arguments):
     return subprocess.Popen([sys.executable, "-m", "regard", *map(str, arguments)], env={**os.environ})
 
 
-def wait_for_step(folder, step):
-    deadline = time.monotonic() + 120
+def wait_for_step(process, folder, step):
+    deadline = time.monotonic() + 250
     while not any(int(path.name[5:]) >= step for path in (folder / "checkpoints").glob("step-*")):
-        assert time.monotonic() < deadline, f"no checkpoint of step {step} in {folder}"
+        if process.poll() is not None or time.monotonic() > deadline:
+            process.kill()
+            pytest.fail(f"no checkpoint of step {step} in {folder}")
         time.sleep(0.01)
 
 
@@ -60,8 +62,8 @@ def check_story(folder):
 def test_a_killed_run_ends_with_the_bytes_of_one_that_was_not(regard, arguments, whole, tmp_path):
     out, rng = tmp_path / "m", random.Random()
     process = started([*arguments, "--out", out])
-    wait_for_step(out, rng.choice([5, 10, 20]))
-    time.sleep(rng.uniform(0, 0.1))  # somewhere in a step, an epoch or a save
+    wait_for_step(process, out, rng.choice([5, 10, 15]))
+    time.sleep(rng.uniform(0, 0.05))  # somewhere in a step, an epoch or a save
     process.send_signal(signal.SIGKILL)
     assert process.wait() == -signal.SIGKILL
     regard("translate", out).refused("not finished", "--resume")
@@ -75,7 +77,7 @@ def test_a_killed_run_ends_with_the_bytes_of_one_that_was_not(regard, arguments,
 def test_an_interrupted_run_saves_says_so_and_goes_on(regard, arguments, whole, tmp_path):
     out = tmp_path / "m"
     process = started([*arguments, "--out", out])
-    wait_for_step(out, 5)
+    wait_for_step(process, out, 5)
     process.send_signal(signal.SIGINT)
     assert process.wait() == 130
     saved = max(int(path.name[5:]) for path in (out / "checkpoints").glob("step-*"))

@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 import yaml
-from conftest import TINY, options
+from tiny_runs import TINY, options
 
 import regard as package
 from regard.recipe.folder import read_recipe

@@ -41,8 +41,8 @@ CHUNK = 512  # rows of logits that exist at a time: they stay in cache, and thei
 class ProjectedCrossEntropy(torch.autograd.Function):
     """Σ smoothed_cross_entropy(x Wᵀ + b): the gradients are computed with the loss, chunk by chunk.
 
-    With p = softmax(x Wᵀ + b), ∂/∂logits = p − (1−ε) onehot(target) − ε/V. No logit lives longer than its chunk: a whole
-    batch of them is by far the largest tensor of a step, written and read several times.
+    With p = softmax(x Wᵀ + b), ∂/∂logits = p − (1−ε) onehot(target) − ε/V. No logit outlives its chunk: a whole batch
+    of them would be by far the largest tensor of a step, written and read several times.
     """
 
     @staticmethod

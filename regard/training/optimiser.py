@@ -1,7 +1,8 @@
-"""AdamW with decay on matrices only, and gradients that are divided and clipped in one pass."""
+"""The optimiser of a recipe, what it remembers, and gradients that are divided and clipped in one pass."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -9,20 +10,27 @@ from torch import Tensor, nn
 from torch.optim import AdamW
 
 from regard.errors import ModelFormatError
+from regard.training.muon import Muon, hidden_matrices
 from regard.training.options import TrainingOptions
 
 MOMENTS = ("exp_avg", "exp_avg_sq", "step")
 
 
 def build_optimiser(model: nn.Module, options: TrainingOptions) -> AdamW:
-    """AdamW (Loshchilov & Hutter 2019); biases, norms and other tensors of one dimension do not decay."""
-    trained = [p for p in model.parameters() if p.requires_grad]
+    """AdamW (Loshchilov & Hutter 2019), or Muon for the matrices and AdamW for the rest.
+
+    Biases, norms and other tensors of one dimension do not decay.
+    """
+    matrices = hidden_matrices(model) if options.optimiser == "muon" else []
+    others = {id(p) for p in matrices}
+    trained = [p for p in model.parameters() if p.requires_grad and id(p) not in others]
     groups = [
         {"params": [p for p in trained if p.ndim > 1], "weight_decay": options.weight_decay},
         {"params": [p for p in trained if p.ndim <= 1], "weight_decay": 0.0},
     ]
     groups = [group for group in groups if group["params"]]
-    return AdamW(groups, lr=options.learning_rate, betas=options.betas, eps=options.epsilon, fused=True)
+    adam: dict[str, Any] = {"lr": options.learning_rate, "betas": options.betas, "eps": options.epsilon, "fused": True}
+    return Muon(matrices, groups, options.weight_decay, adam) if matrices else AdamW(groups, **adam)
 
 
 @torch.no_grad()
@@ -39,23 +47,26 @@ def settle_gradients(parameters: Iterable[nn.Parameter], *, units: int, clip: fl
 
 
 def moments(model: nn.Module, optimiser: AdamW) -> dict[str, Tensor]:
-    """Adam's memory by parameter name: `NAME.exp_avg`, `NAME.exp_avg_sq`, `NAME.step`."""
+    """What the optimiser remembers, by parameter name: `NAME.exp_avg`, `NAME.step`, `NAME.momentum` …"""
     return {
-        f"{name}.{kind}": optimiser.state[p][kind]
+        f"{name}.{kind}": tensor
         for name, p in model.named_parameters()
         if p in optimiser.state
-        for kind in MOMENTS
+        for kind, tensor in optimiser.state[p].items()
     }
 
 
 def restore_moments(model: nn.Module, optimiser: AdamW, found: Mapping[str, Tensor], where: Path) -> None:
-    """Puts back what `moments` gave; a parameter that had no gradient yet has none of the three."""
+    """Puts back what `moments` gave; a parameter that had no gradient yet has nothing."""
     left = dict(found)
+    matrices = {id(p) for p in optimiser.matrices} if isinstance(optimiser, Muon) else set()
     for name, p in model.named_parameters():
-        mine = {kind: left.pop(f"{name}.{kind}") for kind in MOMENTS if f"{name}.{kind}" in left}
+        kinds = ("momentum",) if id(p) in matrices else MOMENTS
+        mine = {kind: left.pop(f"{name}.{kind}") for kind in kinds if f"{name}.{kind}" in left}
         if not mine:
             continue
-        for kind, shape in zip(MOMENTS, (p.shape, p.shape, torch.Size([])), strict=True):
+        for kind in kinds:
+            shape = torch.Size([]) if kind == "step" else p.shape
             if kind not in mine or mine[kind].shape != shape:
                 raise ModelFormatError(
                     f"{where}: tensor '{name}.{kind}' is missing or misshapen; expected a file of the same recipe"

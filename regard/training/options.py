@@ -38,6 +38,7 @@ class TrainingOptions(Section):
     accumulate: Positive = 1  # batches per step; the loss is still one mean over all their units
     clip: Annotated[float, Field(ge=0.0)] = 1.0  # global gradient norm; 0: off
 
+    optimiser: Literal["adamw", "muon"] = "adamw"  # muon: further with the same text, for a third more time a step
     learning_rate: Amount = 1e-3  # the peak; "noam" takes its peak from the width instead
     schedule: Literal["noam", "inverse-root", "cosine", "linear"] = "cosine"
     warmup: Annotated[float, Field(ge=0.0, allow_inf_nan=False)] = 0.05  # steps; below 1: a fraction of the run

@@ -4,7 +4,7 @@ import json
 import shutil
 
 import pytest
-from conftest import options
+from tiny_runs import options
 
 
 @pytest.fixture(scope="module")

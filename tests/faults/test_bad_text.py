@@ -1,7 +1,7 @@
 """Text that cannot be learned from: one line that says where and what, and nothing on disk."""
 
 import pytest
-from conftest import options
+from tiny_runs import options
 
 GOOD = [f"ab {i}" for i in range(30)]
 

@@ -12,7 +12,9 @@ def test_smoothing_agrees_with_torch(dtype, tolerance, smoothing):
     torch.manual_seed(1)
     logits, targets = 3 * torch.randn(7, 5, dtype=dtype), torch.randint(5, (7,))
     theirs = F.cross_entropy(logits, targets, label_smoothing=smoothing, reduction="sum")
-    torch.testing.assert_close(smoothed_cross_entropy(logits, targets, smoothing), theirs, rtol=tolerance, atol=tolerance)
+    torch.testing.assert_close(
+        smoothed_cross_entropy(logits, targets, smoothing), theirs, rtol=tolerance, atol=tolerance
+    )
 
 
 @pytest.mark.parametrize("biased", [False, True])
