@@ -75,8 +75,9 @@ def measure(name: str, budget: str, data: Path) -> None:
         "steps": manifest["steps"],
     }
     notes = (
-        f"Raw text, no recipe, validation carved out of the training text, --budget {budget}; {Path(corpus.test[0]).stem} "
-        f"with beam 5. train_minutes is the whole command, final scoring included. BLEU: {best['bleu']['signature']}"
+        f"Raw text, no recipe, validation carved out of the training text, --budget {budget}; "
+        f"{Path(corpus.test[0]).stem} with beam 5. train_minutes is the whole command, final scoring included. "
+        f"BLEU: {best['bleu']['signature']}"
     )
     command = f"python -m benchmarks.quality {name} --budget {budget}"
     result = Result(command, (time.monotonic() - began) / 60, figures, notes)

@@ -20,7 +20,7 @@ def orthogonal(matrix: Float[Tensor, "m n"], rounds: int = 5) -> Float[Tensor, "
     """
     a, b, c = QUINTIC
     x = matrix / (matrix.norm() + 1e-7)
-    wide = x if x.shape[0] <= x.shape[1] else x.mT  # the product X Xᵀ is then the smaller one
+    wide: Tensor = x if x.shape[0] <= x.shape[1] else x.mT  # the product X Xᵀ is then the smaller one
     for _ in range(rounds):
         gram = wide @ wide.mT
         wide = torch.addmm(wide, torch.addmm(gram, gram, gram, beta=b, alpha=c), wide, beta=a)
