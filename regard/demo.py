@@ -1,5 +1,6 @@
 """The demonstration: learn to read dates in dozens of languages, then show scores, examples and attention."""
 
+import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,7 +12,7 @@ from rich.table import Table
 from regard.data.dates import locales, split
 from regard.data.pairs import Pair
 from regard.engine import Engine, load
-from regard.errors import RecipeError
+from regard.errors import RecipeError, RegardError
 from regard.evaluation.scores import Scores, evaluate
 from regard.explaining.heatmap import Colour, terminal
 from regard.explaining.page import Contents, CurvePoint, Example, Picture, Score, report
@@ -21,7 +22,8 @@ from regard.models.interface import parameters
 from regard.recipe.folder import LOG
 from regard.run import Request, run
 from regard.text.special import BOS, EOS, NAMES
-from regard.training.events import Stepped, Validated, from_json
+from regard.training.events import Stepped, Validated
+from regard.training.logs import read_log
 
 TRAIN, VALID, TEST = 60_000, 500, 2_000
 SETTINGS = (
@@ -65,16 +67,26 @@ def run_demo(out: Path, *, budget: str, seed: int) -> None:
         seed=seed,
         settings=SETTINGS,
     )
-    if run(request).interrupted:
+    try:
+        interrupted = run(request).interrupted
+    except RegardError:
+        shutil.rmtree(out)
+        raise
+    if interrupted:
         raise KeyboardInterrupt
-    engine = load(model)
+    examine(load(model), test, out, console)
+
+
+def examine(engine: Engine, test: Sequence[Pair], out: Path, console: Console) -> None:
+    """What the model makes of dates it has never seen: table, heat map, report, and the line that sums it up."""
     outputs = [translation.text for translation in engine.translate([pair.source for pair in test])]
     scores = evaluate(outputs, [pair.target for pair in test])
     rows = examples(test, outputs)
-    pictures = [picture(engine, row.source) for row in rows[:PICTURED]]
+    longest = sorted(rows, key=lambda row: -len(row.source))[:PICTURED]
+    pictures = [picture(engine, row.source) for row in longest]
     show(console, rows, pictures[0])
     write_atomically(out / "report.html", report(contents(engine, scores, rows, pictures)))
-    console.print(f"\nReport: {out / 'report.html'}\nTry it: echo '3. März 2022' | regard translate {model}")
+    console.print(f"\nReport: {out / 'report.html'}\nTry it: echo '3. März 2022' | regard translate {out / 'model'}")
     sys.stdout.write(f"exact match {scores.exact_match:.2f} %\n")
 
 
@@ -131,7 +143,7 @@ def contents(engine: Engine, scores: Scores, rows: Sequence[Example], pictures: 
 
 def learning_curve(log: Path) -> list[CurvePoint]:
     """Every validation, and about two hundred of the steps between."""
-    events = [from_json(line) for line in log.read_text(encoding="utf-8").splitlines()]
+    events = read_log(log)
     steps = [event for event in events if isinstance(event, Stepped)]
     points = [CurvePoint(e.step, e.seconds / 60, e.loss) for e in steps[:: max(1, len(steps) // 200)]]
     points += [CurvePoint(e.step, e.seconds / 60, None, e.scores) for e in events if isinstance(e, Validated)]

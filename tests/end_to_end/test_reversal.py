@@ -4,7 +4,8 @@ import pytest
 
 from benchmarks.reversal import ENOUGH, FAMILIES, learn
 
-SAMPLE = ("LSTM, no attention", "GRU, additive, input feeding", "Transformer, sinusoid")  # quick, and unlike each other
+# Quick, and unlike each other.
+SAMPLE = ("LSTM, general, both ways", "GRU, parameterised, both ways", "Transformer, SwiGLU")
 
 
 @pytest.mark.parametrize(
