@@ -21,6 +21,8 @@ HARD = (  # everything random is on, and a step takes two batches
     "training.save_every=5",
     "training.validations=3",
     "model.attention_dropout=0.1",
+    "training.optimiser=muon",
+    "training.ema=0.9",
 )
 
 

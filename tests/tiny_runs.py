@@ -12,9 +12,13 @@ TINY = (
     "model.encoder_layers=1",
     "model.decoder_layers=1",
     "model.dropout=0.1",
+    "model.positions=sinusoid",  # not what a recipe for this little text would choose
     "loss.smoothing=0",
     "data.batch_tokens=256",
     "training.learning_rate=0.01",
+    "training.optimiser=adamw",
+    "training.schedule=cosine",
+    "training.ema=0",
     "training.validations=2",
     "training.threads=1",  # the same sums in every process
 )

@@ -1,6 +1,6 @@
 import torch
 
-from regard.layers.embedding import Output, TiedOutput, TokenEmbedding
+from regard.layers.embedding import TiedOutput, TokenEmbedding
 from regard.layers.initialise import xavier
 
 
@@ -22,12 +22,8 @@ def test_a_tied_output_is_the_product_with_every_row_and_trains_the_same_weight(
     embedding = TokenEmbedding(7, 4, scale=2.0)
     output, x = TiedOutput(embedding), torch.randn(2, 3, 4)
     torch.testing.assert_close(output(x)[1, 2, 5], (x[1, 2] * embedding.table.weight[5]).sum())
-    assert output.table.weight is embedding.table.weight
-
-
-def test_an_output_of_its_own_has_weight_and_bias():
-    output, x = Output(4, 7), torch.randn(3, 4)
-    torch.testing.assert_close(output(x), x @ output.linear.weight.T + output.linear.bias)
+    assert output.weight is embedding.table.weight
+    assert output.bias is None
 
 
 def test_each_part_of_a_packed_layer_is_drawn_by_its_own_fans():
