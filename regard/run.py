@@ -4,6 +4,7 @@ import contextlib
 import hashlib
 import json
 import shutil
+import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
@@ -16,7 +17,7 @@ from regard.data.examples import encode
 from regard.data.pairs import Pair
 from regard.engine import Engine, load
 from regard.errors import DataError, ModelFormatError, RecipeError, TrainingError
-from regard.evaluation.scores import evaluate
+from regard.evaluation.scores import Scores, evaluate
 from regard.files import MANIFEST, manifest, write_folder, write_manifest
 from regard.models.interface import SequenceToSequence
 from regard.recipe.folder import (
@@ -81,6 +82,12 @@ class Request:
             tree = overlay(tree, {"training": {"seed": self.seed}})
         return with_settings(tree, self.settings)
 
+    def say(self, line: str) -> None:
+        """What goes on while nothing else moves, on stderr."""
+        if not self.quiet:
+            sys.stderr.write(f"{line}\n")
+            sys.stderr.flush()
+
     def refuse_contradictions(self) -> None:
         """Options that cannot be followed together, in the user's own words."""
         for one, other in (("source", "target"), ("valid_source", "valid_target")):
@@ -130,6 +137,8 @@ def run(request: Request) -> Outcome:
     """Start or resume a run and see it to its end; an error before the first step leaves no trace on disk."""
     started = time.monotonic()
     request.refuse_contradictions()
+    if sys.stderr.isatty():  # a program that reads stderr wants an error to stand alone
+        request.say("reading the text and learning its vocabulary ...")
     folder, prepared = reopen(request.resume) if request.resume else begin(request)
     try:
         events = list(follow(prepared, folder, request, started))
@@ -140,7 +149,9 @@ def run(request: Request) -> Outcome:
     finished = [event for event in events if isinstance(event, Finished)]
     if not finished:
         return Outcome(folder, interrupted=True)
-    finish(prepared, folder, finished[-1])
+    request.say(f"scoring the validation pairs with beam {prepared.recipe.decoding.beam} ...")
+    scores = finish(prepared, folder, finished[-1])
+    request.say(f"BLEU {scores.bleu.score:.2f}, chrF {scores.chrf.score:.2f}; the model and its card are in {folder}")
     return Outcome(folder, interrupted=False)
 
 
@@ -281,7 +292,7 @@ def follow(prepared: Prepared, folder: Path, request: Request, started: float) -
                 yield event
 
 
-def finish(prepared: Prepared, folder: Path, finished: Finished) -> None:
+def finish(prepared: Prepared, folder: Path, finished: Finished) -> Scores:
     """Score the final weights with the recipe's own search, and make the directory a model.
 
     The manifest comes last: a run killed before that is not finished, and can be resumed.
@@ -294,6 +305,7 @@ def finish(prepared: Prepared, folder: Path, finished: Finished) -> None:
     write_weights(folder, prepared.model)
     facts = {"validation": scores.to_json(), "steps": finished.steps, "seconds": round(finished.seconds, 1)}
     write_manifest(folder, facts)
+    return scores
 
 
 def train(
