@@ -36,14 +36,19 @@ def regard() -> None:
 @click.option("--tsv", type=FILE, help="Instead: one file of source<TAB>target lines.")
 @click.option("--jsonl", type=FILE, help='Instead: one file of {"source": …, "target": …} lines.')
 @click.option("--valid-source", type=FILE, help="Validation text; carved out of the training text when not given.")
-@click.option("--valid-target", type=FILE)
+@click.option("--valid-target", type=FILE, help="The same lines in the other language.")
 @click.option("--out", type=FILE, help="The model directory to make.")
 @click.option("--budget", help="Train for this wall time and finish the schedule exactly there: 20m, 1h30m, 90s.")
 @click.option("--steps", type=int, help="Train for this many steps instead.")
 @click.option("--epochs", type=float, help="Train for this many passes over the text instead.")
 @click.option("--seed", type=int, help="The same seed gives the same model.")
 @click.option("--set", "settings", multiple=True, metavar="A.B=C", help="Change one value of the recipe; repeatable.")
-@click.option("--resume", type=FILE, metavar="DIR", help="Go on with an interrupted run, bit for bit.")
+@click.option(
+    "--resume",
+    type=FILE,
+    metavar="DIR",
+    help="Go on with an interrupted run; measured in steps or epochs it ends bit for bit as if never interrupted.",
+)
 @click.option("--tensorboard", is_flag=True, help="Also log for TensorBoard, in OUT/tensorboard.")
 @click.option("--quiet", is_flag=True, help="No progress on stderr.")
 def train(recipe: Path | None, settings: tuple[str, ...], resume: Path | None, **options: Any) -> None:
@@ -51,7 +56,7 @@ def train(recipe: Path | None, settings: tuple[str, ...], resume: Path | None, *
 
     \b
       regard train --source train.en --target train.de --out models/en-de --budget 20m
-      regard train recipes/multi30k.yaml --out models/m30k --set model.heads=8
+      regard train recipes/multi30k-en-de.yaml --out models/m30k --set model.heads=8
       regard train --resume models/en-de
     Ctrl-C saves and stops; --resume goes on from there, with the recipe and the text that the run began with.
     """
@@ -148,7 +153,7 @@ def inspect(model: Path, as_json: bool) -> None:
 @regard.command()
 @click.option("--out", type=FILE, required=True, help="Folder for the model and the report.")
 @click.option("--budget", default="150s", show_default=True, help="Training time.")
-@click.option("--seed", type=int, default=1, show_default=True)
+@click.option("--seed", type=int, default=1, show_default=True, help="The same seed gives the same dates.")
 def demo(out: Path, budget: str, seed: int) -> None:
     """Learn to read dates in dozens of languages, in minutes, without any download.
 

@@ -11,14 +11,13 @@ from pathlib import Path
 from typing import IO, Any, TypeVar
 
 from pydantic import ValidationError
-from rich.console import Console
-from rich.table import Table
 
 from regard.data.readers import read_lines, read_parallel, read_stream
 from regard.decoding.options import SamplingOptions, SearchOptions
 from regard.engine import Engine, Translation, load
 from regard.errors import DataError, DecodingError
-from regard.evaluation.by_length import by_length
+from regard.evaluation.by_length import Bucket, table
+from regard.evaluation.by_length import by_length as buckets
 from regard.evaluation.scores import Scores, evaluate
 from regard.files import check_manifest, write_atomically
 from regard.layers.loss import perplexity
@@ -169,32 +168,24 @@ def evaluate_files(
     scores = evaluate(outputs, references)
     given = engine.score(pairs)
     model_perplexity = perplexity(-sum(s.log_probability for s in given) / sum(s.tokens for s in given))
-    lengths = table_by_length(sources, outputs, references) if by_length else []
+    lengths = buckets(sources, outputs, references) if by_length else []
     result = {**scores.to_json(), "perplexity": round(model_perplexity, 4), "seconds": round(seconds, 3)}
     if as_json:
-        sys.stdout.write(to_json({**result, **({"by_length": lengths} if by_length else {})}) + "\n")
+        sys.stdout.write(
+            to_json({**result, **({"by_length": [bucket.to_json() for bucket in lengths]} if by_length else {})}) + "\n"
+        )
     else:
         show_scores(scores, model_perplexity, seconds, lengths)
 
 
-def table_by_length(sources: Sequence[str], outputs: Sequence[str], references: Sequence[str]) -> list[dict[str, Any]]:
-    return [bucket.to_json() for bucket in by_length(sources, outputs, references)]
-
-
-def show_scores(scores: Scores, model_perplexity: float, seconds: float, lengths: Sequence[dict[str, Any]]) -> None:
-    console = Console()
-    table = Table("score", "value", "signature")
-    for name, score in scores.named():
-        table.add_row(name, f"{score.score:.2f}", score.signature)
-    table.add_row("exact match", f"{scores.exact_match:.2f} %", "")
-    table.add_row("perplexity", f"{model_perplexity:.2f}", "")
-    console.print(table)
-    console.print(f"{scores.sentences:,} sentences in {seconds:.1f} s")
+def show_scores(scores: Scores, model_perplexity: float, seconds: float, lengths: Sequence[Bucket]) -> None:
+    """One score a line, its whole signature behind it: a table would cut that off in a narrow terminal."""
+    lines = [f"{name:<12}{score.score:6.2f}    {score.signature}" for name, score in scores.named()]
+    lines += [f"exact match {scores.exact_match:6.2f} %", f"perplexity  {model_perplexity:6.2f}"]
+    lines += [f"{scores.sentences:,} sentences in {seconds:.1f} s"]
     if lengths:
-        buckets = Table(*lengths[0])
-        for row in lengths:
-            buckets.add_row(*(f"{value:.2f}" if isinstance(value, float) else str(value) for value in row.values()))
-        console.print(buckets)
+        lines += ["", table(lengths).rstrip()]
+    sys.stdout.write("".join(f"{line}\n" for line in lines))
 
 
 def score_files(model: Path, source: Path, target: Path, *, as_json: bool) -> None:

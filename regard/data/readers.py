@@ -147,7 +147,7 @@ def _named(value: object) -> str:
 
 def _handle(fault: Fault, bad_lines: BadLines, dropped: Counter[str] | None) -> None:
     if bad_lines == "refuse":
-        raise DataError(f"{fault.message}; repair the file, or set bad_lines to drop")
+        raise DataError(f"{fault.message}; repair the file (in training, data.bad_lines=drop leaves such pairs out)")
     if dropped is not None:
         dropped[fault.reason] += 1
 

@@ -102,7 +102,14 @@ def explain(error: ErrorDetails) -> str:
         return f"{dotted}: unknown key; {hint}"
     if error["type"] == "missing":
         return f"{dotted}: missing"
+    if error["type"] == "union_tag_invalid":
+        found = str(error["ctx"]["tag"])
+        near = difflib.get_close_matches(found, FAMILIES, n=1, cutoff=0.5)
+        hint = f"did you mean {near[0]!r}?" if near else f"known kinds: {', '.join(FAMILIES)}"
+        return f"{dotted}.kind: {found:.40} is not known; {hint}"
     message = error["msg"].removeprefix("Value error, ")
+    if isinstance(error["input"], dict):  # the message itself says which keys disagree
+        return f"{dotted}: {message}"
     # Not repr: aliases let a few lines of YAML stand for gigabytes.
     return f"{dotted}: {message} (found {reprlib.repr(error['input']):.80})"
 

@@ -93,7 +93,7 @@ class Speed:
 
 def status(event: Stepped, speed: float) -> str:
     left = "" if event.seconds_left is None else f"  {duration(event.seconds_left)} left"
-    return f"step {event.step}  epoch {event.epoch + 1}  loss {event.loss:.4f}  {speed:,.0f} units/s{left}"
+    return f"step {event.step}  epoch {event.epoch + 1}  loss {event.loss:.4f}  {speed:,.0f} tokens/s{left}"
 
 
 class Lines:

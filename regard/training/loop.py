@@ -58,8 +58,9 @@ def train(
 ) -> Iterator[Event]:
     """Trains `model` in place and tells what happens; goes on from `folder/checkpoints` when there are any.
 
-    At the end the model, in evaluation mode, holds: the moving average if `ema` is on; else the mean of the last
-    checkpoints if `average` is on; else the best validated weights if `patience` is set; else the last weights.
+    At the end the model, in evaluation mode, holds: the best validated weights if `patience` is set (of the moving
+    average, if that is on); else the moving average if `ema` is on; else the mean of the last checkpoints if `average`
+    is on; else the last weights.
     After "interrupted" it holds the last weights, and the same call again goes on.
 
     The random numbers of a step are a function of (seed, step): torch's global generator is seeded at every step.
@@ -329,6 +330,9 @@ class Run:
 
     def _settle_weights(self) -> Source:
         best = self.folder / "best"
+        if self.options.patience is not None and best.exists():
+            fill(weights(self.model), checkpoint.read(best)[0]["model"], best / "model.safetensors")
+            return "best"
         if self.ema:
             self.ema.impose()
             return "ema"
@@ -336,7 +340,4 @@ class Run:
             paths = [path / "model.safetensors" for path in checkpoint.scheduled(self.folder)[-self.options.average :]]
             fill(weights(self.model), average(paths), paths[-1])
             return "average"
-        if self.options.patience is not None and best.exists():
-            fill(weights(self.model), checkpoint.read(best)[0]["model"], best / "model.safetensors")
-            return "best"
         return "last"

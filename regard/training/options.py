@@ -55,7 +55,7 @@ class TrainingOptions(Section):
 
     saves: Positive = 20  # checkpoints over the whole run, the last one at its end
     save_every: Positive | None = None  # steps; instead of `saves`
-    keep: Positive = 3  # newest checkpoints that stay on disk
+    keep: Positive = 5  # newest checkpoints that stay on disk
 
     @model_validator(mode="after")
     def _consistent(self) -> "TrainingOptions":

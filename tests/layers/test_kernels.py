@@ -19,9 +19,9 @@ def seed():
     torch.manual_seed(2)
 
 
-def qkv(queries, keys, n=2, h=3, e=4, f=5):
+def qkv(queries, keys, n=2, h=3, e=4, f=5, dtype=torch.float64):
     shapes = ((n, h, queries, e), (n, h, keys, e), (n, h, keys, f))
-    return tuple(torch.randn(*shape, dtype=torch.float64) for shape in shapes)
+    return tuple(torch.randn(*shape, dtype=dtype) for shape in shapes)
 
 
 def small_blocks(kernel):
@@ -47,11 +47,13 @@ def padding(n, keys):
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize("length", [1, 5, 11])
-def test_the_fast_form_is_the_exact_weights_times_the_values(name, causal, masked, length):
+@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float32, 1e-5), (torch.float64, 1e-10)])
+def test_the_fast_form_is_the_exact_weights_times_the_values(name, causal, masked, length, dtype, tolerance):
     kernel = small_blocks(KERNELS[name](causal))
-    q, k, v = qkv(length, length)
+    q, k, v = qkv(length, length, dtype=dtype)
     seen, mask = seen_by(kernel, k, v), padding(2, length) if masked else None
-    torch.testing.assert_close(kernel(q, seen, mask, None), kernel.weights(q, seen, mask, None) @ v)
+    exact = kernel.weights(q, seen, mask, None) @ v
+    torch.testing.assert_close(kernel(q, seen, mask, None), exact, rtol=tolerance, atol=tolerance)
 
 
 @pytest.mark.parametrize("name", BIASED)

@@ -177,7 +177,7 @@ def test_plain_lines_tell_of_steps_every_ten_seconds():
     lines = stream.getvalue().splitlines()
     assert lines[0] == "read 7 pairs"
     # 100 units a step, in 4 s and 1 s by turns: 1000 units in 25 s.
-    assert lines[1] == " 25%  step 10  epoch 1  loss 1.5000  40 units/s  1m00s left"
+    assert lines[1] == " 25%  step 10  epoch 1  loss 1.5000  40 tokens/s  1m00s left"
     assert [line.split()[2] for line in lines[2:4]] == ["20", "30"]
     assert lines[4] == sentence(EVENTS[4])
     assert len(lines) == 5

@@ -242,6 +242,14 @@ def test_averaging_ends_with_the_mean_of_the_last_checkpoints(tmp_path):
     assert events[-1].scores["loss"] == pytest.approx(cross_entropy(model(task.x), task.y).item())
 
 
+def test_patience_keeps_the_best_weights_also_of_a_moving_average(tmp_path):
+    model, events = run(tmp_path, options(ema=0.5, patience=2), Toy(scores=[1.0, 2.0, 3.0]))
+    best, _ = checkpoint.read(tmp_path / "checkpoints" / "best")
+    assert events[-1].weights == "best"
+    assert events[-1].scores["loss"] == 1.0
+    assert all(torch.equal(tensor, best["model"][name]) for name, tensor in model.state_dict().items())
+
+
 def test_without_any_of_these_the_last_weights_stay(tmp_path):
     model, events = run(tmp_path, options(), Toy(scores=[1.0, 2.0, 3.0]))
     last, _ = checkpoint.read(checkpoint.path_of(tmp_path / "checkpoints", 12))
