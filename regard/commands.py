@@ -23,6 +23,7 @@ from regard.files import check_manifest, write_atomically
 from regard.layers.loss import perplexity
 from regard.models.interface import parameters
 from regard.recipe.averaging import average_folders
+from regard.recipe.recipe import to_yaml
 from regard.section import Section
 
 CHUNK = 1024  # lines translated together: enough to batch by length, few enough to see output flow
@@ -223,19 +224,20 @@ def inspect_model(model: Path, *, as_json: bool) -> None:
     if as_json:
         sys.stdout.write(to_json(summary) + "\n")
     else:
+        summary["yaml"] = to_yaml(recipe)
         sys.stdout.write("".join(f"{line}\n" for line in described(summary)))
 
 
 def described(summary: Mapping[str, Any]) -> Iterator[str]:
     """The summary for people, line by line."""
     yield f"{summary['model']}, {summary['parameters']:,} parameters"
-    yield from (f"  {part}: {count:,}" for part, count in summary["parts"].items())
+    yield from (f"  {part}: {count:,}" for part, count in summary["parts"].items() if count)
     yield "vocabulary: " + pairs_of(summary["vocabulary"])
     for name, score in (summary["validation"] or {}).items():
         yield f"validation {name}: " + (
             f"{score['score']:.2f}  {score['signature']}" if name in SIGNED else f"{score:g}"
         )
-    yield from (f"{section}: {pairs_of(values)}" for section, values in summary["recipe"].items())
+    yield from ("recipe:", *(f"  {line}" for line in summary["yaml"].splitlines()))
     yield from (f"{digest[:12]}  {name}" for name, digest in summary["files"].items())
 
 

@@ -142,5 +142,10 @@ def test_inspect_tells_what_is_there(regard, model):
     assert found["files"] == manifest["files"]
     assert found["validation"] == manifest["validation"]
     shown = regard("inspect", model).out
-    for told in (f"{found['parameters']:,}", "width 32", found["validation"]["bleu"]["signature"], "model.safetensors"):
+    for told in (
+        f"{found['parameters']:,}",
+        "width: 32",
+        found["validation"]["bleu"]["signature"],
+        "model.safetensors",
+    ):
         assert told in shown

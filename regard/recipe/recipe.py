@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 import yaml
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, ValidationError, model_validator
 from pydantic_core import ErrorDetails
 
 from regard.data.options import DataOptions
@@ -32,6 +32,17 @@ class Recipe(Section):
     loss: LossOptions = LossOptions()
     training: TrainingOptions = TrainingOptions()
     decoding: SearchOptions = SearchOptions()
+
+    @model_validator(mode="after")
+    def positions_reach(self) -> "Recipe":
+        """Learned positions end where their table ends: not in the middle of a run."""
+        model, longest = self.model, max(self.data.max_tokens, self.decoding.cap)
+        if isinstance(model, TransformerOptions) and model.positions == "learned" and model.max_length < longest:
+            raise ValueError(
+                f"model.max_length: {model.max_length} learned positions, but data.max_tokens {self.data.max_tokens} "
+                f"and decoding.cap {self.decoding.cap} ask for {longest}; raise it, or lower those"
+            )
+        return self
 
 
 def read_tree(path: Path) -> Tree:
@@ -109,7 +120,7 @@ def explain(error: ErrorDetails) -> str:
         return f"{dotted}.kind: {found:.40} is not known; {hint}"
     message = error["msg"].removeprefix("Value error, ")
     if isinstance(error["input"], dict):  # the message itself says which keys disagree
-        return f"{dotted}: {message}"
+        return f"{dotted}: {message}" if path else message
     # Not repr: aliases let a few lines of YAML stand for gigabytes.
     return f"{dotted}: {message} (found {reprlib.repr(error['input']):.80})"
 

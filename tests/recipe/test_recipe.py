@@ -89,3 +89,13 @@ def test_a_file_that_is_no_recipe_is_refused(tmp_path):
     (tmp_path / "r.yaml").write_bytes(b"\xff\xfe")
     with pytest.raises(RecipeError, match="cannot be read"):
         read_tree(tmp_path / "r.yaml")
+
+
+def test_a_misspelt_family_is_answered_with_the_nearest():
+    assert message({**DATA, "model": {"kind": "transfomer"}}).endswith("did you mean 'transformer'?")
+
+
+def test_learned_positions_must_reach_as_far_as_the_text():
+    short = {"positions": "learned", "max_length": 300}
+    assert "model.max_length: 300" in message({**DATA, "model": short})
+    assert parse({**DATA, "model": short, "decoding": {"cap": 300}}, "here").model.max_length == 300
