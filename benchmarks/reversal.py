@@ -88,7 +88,7 @@ FAMILIES = {
     "GRU, dot": recurrent(cell="gru", attention="dot", **ONE_WAY),
     "GRU, scaled dot": recurrent(800, 0.003, cell="gru", attention="scaled-dot", **ONE_WAY),
     "GRU, general, both ways": recurrent(cell="gru", attention="general", **BOTH_WAYS),
-    "GRU, additive, both ways": recurrent(1000, 0.003, cell="gru", attention="additive", **BOTH_WAYS),
+    "GRU, additive, both ways": recurrent(900, 0.003, cell="gru", attention="additive", width=128, **BOTH_WAYS),
     "GRU, parameterised, both ways": recurrent(300, 0.005, cell="gru", attention="parameterised", **BOTH_WAYS),
     "GRU, additive, input feeding": recurrent(cell="gru", attention="additive", **FED),
     "LSTM, general, input feeding": recurrent(cell="lstm", attention="general", **FED),

@@ -11,11 +11,14 @@ from pydantic import BaseModel
 
 from regard.cli import regard
 from regard.data.options import CorpusOptions, DataOptions, FilterRules
+from regard.data.pairs import Pair
 from regard.decoding.options import SearchOptions
+from regard.demo import SETTINGS, TRAIN
 from regard.models.interface import parameters
 from regard.recipe.build import build
 from regard.recipe.models import RecurrentOptions, TransformerOptions
-from regard.recipe.recipe import Recipe, overlay, parse, read_tree
+from regard.recipe.presets import choose
+from regard.recipe.recipe import Recipe, overlay, parse, read_tree, with_settings
 from regard.tasks.options import LossOptions
 from regard.text.options import TextOptions
 from regard.training.events import KINDS
@@ -75,6 +78,20 @@ def test_a_recipe_gives_a_reason_for_each_value(path):
     for line in settings.splitlines():
         if re.match(r"  (?!kind: (?:transformer|recurrent))\w+: ", line):
             assert "  # " in line, f"{path.name}: {line.strip()}"
+
+
+CHOSEN = {"dates": (TRAIN, SETTINGS), "multi30k-en-de": (29_000, ())}  # pairs, and what is set over the preset
+
+
+@pytest.mark.parametrize("name", CHOSEN)
+def test_a_recipe_is_what_two_files_alone_would_give(name):
+    pairs, settings = CHOSEN[name]
+    preset = choose([Pair("a", "b")] * pairs, "transformer")
+    alone = parse(with_settings(preset, settings), "preset")
+    written = parse(read_tree(ROOT / "recipes" / f"{name}.yaml"), name)
+    budget = {"training": written.training.model_copy(update={"budget": None}), "data": alone.data}
+    assert written.model_copy(update=budget) == alone
+    assert written.data.batch_tokens == alone.data.batch_tokens
 
 
 def documented(name):
