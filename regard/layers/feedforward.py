@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
@@ -10,8 +11,33 @@ from regard.layers.initialise import xavier
 Activation = Callable[[Tensor], Tensor]
 
 
-class FeedForward(nn.Module):
+def feed_forward(
+    x: Float[Tensor, "*rows d"],
+    w1: Float[Tensor, "inner d"],
+    b1: Float[Tensor, " inner"],
+    w2: Float[Tensor, "d inner"],
+    b2: Float[Tensor, " d"],
+    activation: Activation,
+) -> Float[Tensor, "*rows d"]:
     """W₂ a(W₁ x + b₁) + b₂, with a = ReLU in Vaswani et al. 2017, eq. 2."""
+    return F.linear(activation(F.linear(x, w1, b1)), w2, b2)
+
+
+def gated_feed_forward(
+    x: Float[Tensor, "*rows d"],
+    wv: Float[Tensor, "both d"],
+    bc: Float[Tensor, " both"],
+    w2: Float[Tensor, "d inner"],
+    b2: Float[Tensor, " d"],
+    activation: Activation,
+) -> Float[Tensor, "*rows d"]:
+    """W₂ (a(W x + b) ⊙ (V x + c)) + b₂, with W above V in one matrix and b above c in one vector. Shazeer 2020."""
+    gate, value = F.linear(x, wv, bc).chunk(2, -1)
+    return F.linear(activation(gate) * value, w2, b2)
+
+
+class FeedForward(nn.Module):
+    """Owns the weights of `feed_forward`."""
 
     def __init__(self, width: int, inner: int, activation: Activation) -> None:
         super().__init__()
@@ -19,14 +45,14 @@ class FeedForward(nn.Module):
         self.inner, self.outer = xavier(nn.Linear(width, inner)), xavier(nn.Linear(inner, width))
 
     def forward(self, x: Float[Tensor, "*rows d"]) -> Float[Tensor, "*rows d"]:
-        y: Tensor = self.outer(self.activation(self.inner(x)))
-        return y
+        inner, outer = self.inner, self.outer
+        return feed_forward(x, inner.weight, inner.bias, outer.weight, outer.bias, self.activation)
 
 
 class GatedFeedForward(nn.Module):
-    """W₂ (a(W x + b) ⊙ (V x + c)) + b₂: SwiGLU with a = SiLU, GEGLU with GELU, ReGLU with ReLU.
+    """Owns the weights of `gated_feed_forward`: SwiGLU with a = SiLU, GEGLU with GELU, ReGLU with ReLU.
 
-    W and V are packed in one layer. Half as large again as the plain form of the same `inner`. Shazeer 2020.
+    Half as large again as the plain form of the same `inner`.
     """
 
     def __init__(self, width: int, inner: int, activation: Activation) -> None:
@@ -36,6 +62,5 @@ class GatedFeedForward(nn.Module):
         self.outer = xavier(nn.Linear(inner, width))
 
     def forward(self, x: Float[Tensor, "*rows d"]) -> Float[Tensor, "*rows d"]:
-        gate, value = self.inner(x).chunk(2, -1)
-        y: Tensor = self.outer(self.activation(gate) * value)
-        return y
+        inner, outer = self.inner, self.outer
+        return gated_feed_forward(x, inner.weight, inner.bias, outer.weight, outer.bias, self.activation)
