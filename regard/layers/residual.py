@@ -3,24 +3,31 @@
 from collections.abc import Callable
 from typing import Protocol, runtime_checkable
 
+import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from regard.layers.initialise import xavier
 
 
+def residual(
+    z: Float[Tensor, "*rows d"], y: Float[Tensor, "*rows e"], projection: Float[Tensor, "e d"] | None = None
+) -> Float[Tensor, "*rows e"]:
+    """z + y with y = f(z), or W z + y where f changes the width. He et al. 2016, eq. 1 and 2."""
+    return z + y if projection is None else F.linear(z, projection) + y
+
+
 class Residual(nn.Module):
-    """z + f(z), or W z + f(z) where f changes the width. He et al. 2016, eq. 1 and 2."""
+    """residual(z, f(z), W), owning W where the widths differ."""
 
     def __init__(self, f: nn.Module, width: int, output_width: int) -> None:
         super().__init__()
         self.f = f
         same = width == output_width
-        self.skip = nn.Identity() if same else xavier(nn.Linear(width, output_width, bias=False))
+        self.skip = None if same else xavier(nn.Linear(width, output_width, bias=False))
 
     def forward(self, z: Float[Tensor, "*rows d"]) -> Float[Tensor, "*rows e"]:
-        y: Tensor = self.skip(z) + self.f(z)
-        return y
+        return residual(z, self.f(z), None if self.skip is None else self.skip.weight)
 
 
 @runtime_checkable
@@ -44,8 +51,7 @@ class PreNorm(nn.Module):
         return normal
 
     def after(self, z: Float[Tensor, "n t d"], y: Float[Tensor, "n t d"]) -> Float[Tensor, "n t d"]:
-        kept: Tensor = self.dropout(y)
-        return z + kept
+        return residual(z, self.dropout(y))
 
     def forward(self, z: Float[Tensor, "n t d"], f: Callable[[Tensor], Tensor]) -> Float[Tensor, "n t d"]:
         return self.after(z, f(self.before(z)))
@@ -62,7 +68,7 @@ class PostNorm(nn.Module):
         return z
 
     def after(self, z: Float[Tensor, "n t d"], y: Float[Tensor, "n t d"]) -> Float[Tensor, "n t d"]:
-        normal: Tensor = self.norm(z + self.dropout(y))
+        normal: Tensor = self.norm(residual(z, self.dropout(y)))
         return normal
 
     def forward(self, z: Float[Tensor, "n t d"], f: Callable[[Tensor], Tensor]) -> Float[Tensor, "n t d"]:
