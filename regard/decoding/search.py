@@ -219,8 +219,12 @@ def collect_cut(beam: Beam, over: Bool[Tensor, " n"], found: Found, options: Sea
 def is_over(live: Beam, found: Found, limits: Int[Tensor, " n"], options: SearchOptions) -> Bool[Tensor, " n"]:
     """Which sentences need no further step: see beam_search."""
     length, best = live.tokens.shape[-1], live.total[:, 0]
-    hopeless = attainable(best, length, limits, options.length_penalty) <= found.to_beat[live.sentences]
-    return hopeless | (found.counts[live.sentences] >= options.beam) | (length >= limits) | (best == -torch.inf)
+    to_beat = found.to_beat[live.sentences]
+    hopeless = attainable(best, length, limits, options.length_penalty) <= to_beat
+    # A sure model's poor hypotheses end early and soon make up the number: they must not cut off the good one.
+    ahead: Tensor = best.double() / float(length**options.length_penalty) > to_beat
+    enough = (found.counts[live.sentences] >= options.beam) & ~ahead
+    return hopeless | enough | (length >= limits) | (best == -torch.inf)
 
 
 def nothing_yet(n: int, device: torch.device) -> Beam:
@@ -250,9 +254,10 @@ def beam_search(
 ) -> list[list[Hypothesis]]:
     """For each sentence the n_best hypotheses under log p / length**length_penalty, best first.
 
-    A sentence is searched until `beam` hypotheses have finished, its maximum length is met, or nothing alive can still
-    enter its n best; the last changes no result. Lengths count the end token, and so do `max_lengths`. A hypothesis
-    cut at the maximum length is returned only where none finished. Tokens of a forced `prefix` count in the scores.
+    A sentence is searched until `beam` hypotheses have finished and none alive is ahead of the n best, its maximum
+    length is met, or nothing alive can still enter its n best; the last changes no result. Lengths count the end
+    token, and so do `max_lengths`. A hypothesis cut at the maximum length is returned only where none finished. Tokens
+    of a forced `prefix` count in the scores.
     The caller puts the model in eval mode.
     """
     check_lengths(max_lengths, memory)

@@ -1,7 +1,21 @@
+from dataclasses import replace
+
 import pytest
 import torch
 from pydantic import ValidationError
-from toy_decoders import BOS, EOS, KINDS, every_finished, next_of, plain_beam_search, steps_of, toy, toy_memory
+from torch import nn
+from toy_decoders import (
+    BOS,
+    EOS,
+    KINDS,
+    ToyState,
+    every_finished,
+    next_of,
+    plain_beam_search,
+    steps_of,
+    toy,
+    toy_memory,
+)
 
 from regard.decoding.options import SearchOptions
 from regard.decoding.search import Adjust, Ban, attainable, beam_search
@@ -53,9 +67,40 @@ def test_a_narrow_beam_agrees_with_a_plain_one_that_never_prunes(kind, alpha, wi
         decoder, memory, limits = toy(kind, vocab=6, seed=seed), toy_memory(4), [7, 2, 9, 5]
         found = search(decoder, memory, limits, beam=width, n_best=n_best, length_penalty=alpha)
         for row, limit in enumerate(limits):
-            plain = plain_beam_search(decoder, memory, row, width=width, limit=limit, alpha=alpha)[:n_best]
+            plain = plain_beam_search(decoder, memory, row, width=width, n_best=n_best, limit=limit, alpha=alpha)
             assert [h.tokens for h in found[row]] == [tokens for _, tokens in plain]
             assert [h.score for h in found[row]] == pytest.approx([score for score, _ in plain])
+
+
+class Sure(nn.Module):
+    """Writes 2, 3, 4, 5 and ends, with p ≈ 1; at each step before, an ending is the second best of all tokens."""
+
+    def begin(self, memory):
+        return ToyState(memory.values.new_zeros(len(memory.values), 0), memory)
+
+    def features(self, tokens, state):
+        past = torch.cat([state.past, tokens.double()], 1)
+        return past[:, -1:, None], replace(state, past=past)
+
+    def output(self, features):
+        next_token = {BOS: 2, 2: 3, 3: 4, 4: 5, 5: EOS}
+        logits = torch.zeros(len(features), 6, dtype=torch.float64)
+        logits[:, EOS] = 3.0
+        for row, last in enumerate(features[:, 0].tolist()):
+            logits[row, next_token[int(last)]] = 9.0
+        return logits
+
+    def forward(self, tokens, state):
+        features, state = self.features(tokens, state)
+        return self.output(features[:, -1])[:, None], state
+
+
+@pytest.mark.parametrize("alpha", [0.0, 1.0])
+def test_poor_endings_do_not_cut_off_a_better_hypothesis(alpha):
+    # Greedy finds the answer; two early endings, each e⁶ times less likely, must not make a beam of two miss it.
+    for width in (1, 2, 3):
+        ((best,),) = search(Sure(), toy_memory(1), [9], beam=width, length_penalty=alpha)
+        assert best.tokens == (2, 3, 4, 5)
 
 
 @kinds

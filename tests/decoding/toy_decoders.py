@@ -123,8 +123,8 @@ def every_finished(decoder, memory, row, *, vocab, limit, alpha, prefix=()):
     return sorted(found, reverse=True)
 
 
-def plain_beam_search(decoder, memory, row, *, width, limit, alpha):
-    """(score, tokens) found by a beam search without pruning, written with lists: the definition of ours."""
+def plain_beam_search(decoder, memory, row, *, width, n_best, limit, alpha):
+    """The n best (score, tokens) found by a beam search without pruning, written with lists: the definition of ours."""
     live, finished = [((), 0.0)], []
     for length in range(1, limit + 1):
         grown = [
@@ -135,8 +135,9 @@ def plain_beam_search(decoder, memory, row, *, width, limit, alpha):
         grown.sort(key=lambda item: -item[1])
         finished += [(total / length**alpha, tokens[:-1]) for tokens, total in grown[:width] if tokens[-1] == EOS]
         live = [item for item in grown[: 2 * width] if item[0][-1] != EOS][:width]
-        if len(finished) >= width:
+        finished.sort(reverse=True)
+        if len(finished) >= width and live[0][1] / length**alpha <= finished[n_best - 1][0]:
             break
     if not finished:
         finished = [(total / limit**alpha, tokens) for tokens, total in live]
-    return sorted(finished, reverse=True)
+    return sorted(finished, reverse=True)[:n_best]
