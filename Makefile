@@ -36,14 +36,14 @@ check: $(DEV) ## all that a commit must pass: format, lint, types, tests
 slow: $(DEV) ## run the tests that take minutes
 	@$(BIN)/python -m pytest -m slow --timeout=3600
 
-bench: $(DEV) ## measure speed on this machine (results/bench.json)
+bench: $(DEV) ## measure speed beside Eole, JoeyNMT, transformers, CTranslate2 (needs REGARD_DATA; results/bench.json)
 	@$(BIN)/python -m benchmarks.run
 
 format: $(DEV) ## format the code and repair what the linter can
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
 
-clean: ## back to a fresh checkout: remove .venv, caches and demo/ (models/ stays)
+clean: ## back to a fresh checkout: remove .venv, caches and demo/ (models/ and .bench/ stay)
 	@rm -rf .venv demo build dist regard.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage .coverage.*
 	@find regard tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 

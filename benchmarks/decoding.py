@@ -1,25 +1,225 @@
-"""How fast a model speaks: output tokens per second, greedy and by beam search, in turns."""
+"""Our engine beside CTranslate2 and transformers: the same weights, the whole test set in turns, then one by one."""
 
+import json
+import re
 import statistics
-import time
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
 
-from benchmarks.shape import Shape, examples, model
-from regard.decoding.bulk import translate
-from regard.decoding.options import SearchOptions
+import torch
 
-# Random weights hardly ever choose the end token, so every output is cut at the length of its source, as captions are.
-LENGTHS = {"max_ratio": 1.0, "max_extra": 0}
-SEARCHES = {"greedy": SearchOptions(beam=1, **LENGTHS), "beam 5": SearchOptions(beam=5, **LENGTHS)}
+from benchmarks.peers.environments import interpreter
+from benchmarks.shape import Shape
+from benchmarks.stage import Peer, Player, in_turns, players, say
+from regard.decoding.bulk import score_pairs
+from regard.evaluation.scores import bleu
+from regard.exporting.ctranslate2 import Quantise, export_ctranslate2
+from regard.recipe.folder import ModelFolder
+from regard.text.special import EOS
+
+OURS, FP32, INT8, TRANSFORMERS = "Regard", "CTranslate2 fp32", "CTranslate2 int8", "transformers"
+EVERYBODY = (OURS, FP32, INT8, TRANSFORMERS)
+BEAMS = (5, 1)
+AGREES = 1e-4  # in log p of a token: the weights were carried over rightly
+QUANTISED: dict[str, Quantise] = {FP32: "float32", INT8: "int8"}
+MODULES = {
+    OURS: "regard_decoding",
+    FP32: "ctranslate2_decoding",
+    INT8: "ctranslate2_decoding",
+    TRANSFORMERS: "transformers_decoding",
+}
 
 
-def measure(shape: Shape) -> dict[str, float]:
-    speaker = model(shape).eval()
-    sources = [example.source.tolist() for example in examples(shape.sentences, shape.vocabulary, seed=2)]
-    speeds: dict[str, list[float]] = {name: [] for name in SEARCHES}
-    for turn in range(shape.warmup + shape.repeats):
-        for name, search in SEARCHES.items():
-            began = time.perf_counter()
-            tokens = sum(len(best[0].tokens) for best in translate(speaker, sources, search))
-            if turn >= shape.warmup:
-                speeds[name].append(tokens / (time.perf_counter() - began))
-    return {f"decoding, {name}, tokens/s: Regard": statistics.median(found) for name, found in speeds.items()}
+@dataclass(frozen=True)
+class TestSet:
+    """What is translated, and the model that does it."""
+
+    folder: ModelFolder
+    texts: Sequence[str]
+    references: Sequence[str]
+
+    @property
+    def sources(self) -> list[list[int]]:
+        return [self.folder.vocabularies.source.encode(text) for text in self.texts]
+
+
+@dataclass
+class Measured:
+    """Of one peer and one beam: the seconds of each round, and what came out of the last."""
+
+    seconds: list[float] = field(default_factory=list)
+    texts: list[str] = field(default_factory=list)
+    tokens: int = 0  # the end tokens among them
+
+    @property
+    def typical(self) -> float:
+        return statistics.median(self.seconds)
+
+
+def measure(shape: Shape, test: TestSet, work: Path, names: Sequence[str] = EVERYBODY) -> dict[str, float]:
+    """Speeds, ratios of the best form of each, BLEU, outputs that are equal, and the time of a single sentence."""
+    with players(peers(test, work, names), work / "logs") as started:
+        check_weights(test, started)
+        beams = {beam: translate_all(shape, test, started, beam) for beam in BEAMS}
+        return figures(beams, test) | latency(shape, test, started)
+
+
+# ---------------------------------------------------------------- who takes part
+def forms() -> set[tuple[int, int]]:
+    """Workers and threads of each: one with a thread for every core, and as many with one."""
+    cores = torch.get_num_threads()
+    return {(1, cores), (cores, 1)}
+
+
+def peers(test: TestSet, work: Path, names: Sequence[str]) -> list[Peer]:
+    """Every peer in both forms; transformers has but the first."""
+    place = work / "decoding"
+    place.mkdir(parents=True, exist_ok=True)
+    found = []
+    for name in names:
+        python = Path(sys.executable) if name == OURS else interpreter("transformers", work)
+        for workers, threads in sorted(forms()):
+            if name == TRANSFORMERS and workers > 1:
+                continue
+            chosen: dict[str, object] = {"workers": workers, "threads": threads}
+            if name in QUANTISED:
+                chosen |= {"exported": str(exported(test, place, name)), "compute": QUANTISED[name]}
+            label = f"{name} {workers}×{threads}"
+            found.append(Peer(label, python, MODULES[name], str(plan(test, place / f"{label}.json", chosen))))
+    return found
+
+
+def exported(test: TestSet, place: Path, name: str) -> Path:
+    """Our weights as CTranslate2 reads them, made again when the model is newer."""
+    folder = place / f"{QUANTISED[name]}-{(test.folder.path / 'manifest.json').stat().st_mtime_ns}"
+    if not folder.exists():
+        export_ctranslate2(test.folder.path, folder, QUANTISED[name])
+    return folder
+
+
+def plan(test: TestSet, path: Path, chosen: Mapping[str, object]) -> Path:
+    """What a peer must know, as a file."""
+    recipe, sources = test.folder.recipe, test.sources
+    content = {
+        "weights": str(test.folder.path / "model.safetensors"),
+        "model": recipe.model.model_dump(mode="json"),
+        "vocabulary": len(test.folder.vocabularies.target),
+        "texts": list(test.texts),
+        "sources": sources,
+        "longest": recipe.decoding.max_length(max(map(len, sources)) + 1),
+        "length_penalty": 1.0,
+        "eos": EOS,
+        **chosen,
+    }
+    path.write_text(json.dumps(content), encoding="utf-8")
+    return path
+
+
+def check_weights(test: TestSet, started: Sequence[Player]) -> None:
+    """transformers must find the references exactly as probable as we do, or it does not compute our model."""
+    sources, target = test.sources[:5], test.folder.vocabularies.target
+    targets = [target.encode(text) for text in test.references[:5]]
+    ours = score_pairs(test.folder.model.eval(), sources, targets)
+    for player in started:
+        if player.name.startswith(TRANSFORMERS):
+            for source, goal, expected in zip(sources, targets, ours, strict=True):
+                found = player.turn({"source": source, "target": goal})["scores"]
+                far = max(abs(a - b) for a, b in zip(expected, found, strict=True))
+                if far > AGREES:
+                    raise SystemExit(f"{player.name}: log p of a token is {far:.2g} from ours, expected ≤ {AGREES}")
+
+
+# ---------------------------------------------------------------- the whole test set
+def translate_all(shape: Shape, test: TestSet, started: Sequence[Player], beam: int) -> dict[str, Measured]:
+    """A first round warms up and shows the best form of each peer; the rounds that count are between those."""
+    found = {player.name: turn(player, beam, test, Measured()) for player in started}
+    best = {min(forms, key=lambda label: found[label].typical) for forms in by_peer(found).values()}
+    playing = [player for player in started if player.name in best]
+    measured = {player.name: Measured() for player in playing}
+    for index in range(shape.repeats):
+        for player in in_turns(playing, index):
+            turn(player, beam, test, measured[player.name])
+    return measured
+
+
+def by_peer(labels: Iterable[str]) -> dict[str, list[str]]:
+    """The labels of each peer: its name, then its form."""
+    found: dict[str, list[str]] = {}
+    for label in labels:
+        found.setdefault(label.rpartition(" ")[0], []).append(label)
+    return found
+
+
+def turn(player: Player, beam: int, test: TestSet, one: Measured) -> Measured:
+    """Translate everything once more; our engine answers in text, the others in ids."""
+    answer = player.turn({"beam": beam})
+    say(f"  beam {beam}, {player.name}: {answer['seconds']:.2f} s")
+    one.seconds.append(answer["seconds"])
+    if "texts" in answer:
+        one.texts = answer["texts"]
+        one.tokens = sum(len(test.folder.vocabularies.target.encode(text)) + 1 for text in one.texts)
+    else:
+        one.texts = [test.folder.vocabularies.target.decode(output) for output in answer["outputs"]]
+        one.tokens = sum(len(output) + 1 for output in answer["outputs"])
+    return one
+
+
+def of(measured: Mapping[str, Measured], name: str) -> Measured | None:
+    """What was measured of this peer, in its best form."""
+    return next((measured[labels[0]] for peer, labels in by_peer(measured).items() if peer == name), None)
+
+
+def figures(beams: Mapping[int, Mapping[str, Measured]], test: TestSet) -> dict[str, float]:
+    found: dict[str, float] = {}
+    for beam, measured in beams.items():
+        for label, one in measured.items():
+            found[f"decoding, beam {beam}, {label}: tokens/s"] = one.tokens / one.typical
+            found[f"decoding, beam {beam}, {label}: sentences/s"] = len(one.texts) / one.typical
+            found[f"decoding, beam {beam}, {label}: BLEU"] = bleu(one.texts, test.references).score
+    ratios = {
+        f"decode_beam{beam}_vs_{word}": ratio(measured, name)
+        for beam, measured in beams.items()
+        for word, name in (("ctranslate2", FP32), ("transformers", TRANSFORMERS))
+    }
+    found |= {name: value for name, value in ratios.items() if value is not None}
+    shares = [share for measured in beams.values() if (share := equal(measured)) is not None]
+    return found | ({"decode_same_outputs": min(shares)} if shares else {})
+
+
+def ratio(measured: Mapping[str, Measured], name: str) -> float | None:
+    """How many times as fast as `name` we are: the median over the rounds."""
+    ours, theirs = of(measured, OURS), of(measured, name)
+    if not ours or not theirs:
+        return None
+    return statistics.median(b / a for a, b in zip(ours.seconds, theirs.seconds, strict=True))
+
+
+def equal(measured: Mapping[str, Measured]) -> float | None:
+    """The share of the sentences that CTranslate2 translates just as we do."""
+    ours, theirs = of(measured, OURS), of(measured, FP32)
+    if not ours or not theirs:
+        return None
+    return statistics.mean(a == b for a, b in zip(ours.texts, theirs.texts, strict=True))
+
+
+# ---------------------------------------------------------------- one sentence
+def latency(shape: Shape, test: TestSet, started: Sequence[Player]) -> dict[str, float]:
+    """Milliseconds of a single sentence, beam 1, sentence by sentence in turns; the first few do not count."""
+    say("  one sentence at a time ...")
+    asked = [player for player in started if player.name.startswith((OURS, FP32))]
+    times: dict[str, list[float]] = {player.name: [] for player in asked}
+    for index in range(-5, min(shape.singles, len(test.texts))):
+        for player in in_turns(asked, index):
+            answer = player.turn({"beam": 1, "sentence": abs(index)})
+            if index >= 0:
+                times[player.name].append(1000 * answer["seconds"])
+    found: dict[str, float] = {}
+    for name, values in times.items():
+        label = re.sub(r"\d+×1$", "1×1", name)  # of several workers but one has something to do
+        found[f"one sentence, beam 1, {label}: p50, ms"] = statistics.median(values)
+        found[f"one sentence, beam 1, {label}: p95, ms"] = statistics.quantiles(values, n=20)[-1]
+    theirs = [statistics.median(values) for name, values in times.items() if name.startswith(FP32)]
+    ours = [statistics.median(values) for name, values in times.items() if name.startswith(OURS)]
+    return found | ({"latency_vs_ctranslate2": min(theirs) / min(ours)} if theirs else {})

@@ -4,7 +4,7 @@ import json
 import os
 import platform
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,7 +20,7 @@ RESULTS = ROOT / "results"
 
 @dataclass(frozen=True)
 class Result:
-    """One measurement. A figure is named "row: column", which is where the page shows it."""
+    """One measurement. A figure is named "row: column", which is where the page shows it, or simply by a name."""
 
     command: str
     minutes: float
@@ -45,22 +45,31 @@ def write(name: str, result: Result, folder: Path = RESULTS) -> dict[str, Any]:
 
 
 def page(name: str, content: Mapping[str, Any]) -> str:
-    """The figures as a table, and what else one must know to believe them."""
+    """The figures as tables, and what else one must know to believe them."""
+    plain = {key: value for key, value in content["figures"].items() if ": " not in key}
     table: dict[str, dict[str, float]] = {}
     for key, value in content["figures"].items():
         row, _, column = key.rpartition(": ")
-        table.setdefault(row, {})[column] = value
-    columns = list(dict.fromkeys(column for row in table.values() for column in row))
-    lines = [f"| | {' | '.join(columns)} |", "|---|" + "--:|" * len(columns)]
-    for row, cells in table.items():
-        lines.append(f"| {row} | " + " | ".join(shown(cells.get(column)) for column in columns) + " |")
+        if row:
+            table.setdefault(row, {})[column] = value
+    lines = grid(["figure", "value"], [[key, shown(value)] for key, value in plain.items()]) if plain else []
+    for columns in dict.fromkeys(tuple(cells) for cells in table.values()):
+        rows = [[row, *map(shown, cells.values())] for row, cells in table.items() if tuple(cells) == columns]
+        lines += ["", *grid(["", *columns], rows)]
     facts = [f"- {key}: {content[key]}" for key in ("command", "commit", "date", "machine", "minutes")]
-    return "\n".join([f"# {name}", "", *lines, "", content["notes"], "", *facts, ""])
+    return "\n".join([f"# {name}", "", *lines, "", content["notes"], "", *facts, ""]).replace("\n\n\n", "\n\n")
 
 
-def shown(value: float | None) -> str:
-    if value is None:
-        return ""
+def grid(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """A Markdown table whose cells stand to the right, but for the first."""
+    return [
+        f"| {' | '.join(head)} |".replace("|  |", "| |"),
+        "|---|" + "--:|" * (len(head) - 1),
+        *(f"| {' | '.join(row)} |" for row in rows),
+    ]
+
+
+def shown(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 

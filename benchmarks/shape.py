@@ -26,19 +26,25 @@ class Shape:
     model: TransformerOptions
     vocabulary: int
     batch_tokens: int
-    sentences: int  # to decode
+    steps: int  # of training in one turn
+    singles: int  # sentences that are translated one by one
     repeats: int
     warmup: int
+    real: bool  # text: Multi30k or made up
 
 
-FULL = Shape(TransformerOptions(), vocabulary=8000, batch_tokens=4096, sentences=200, repeats=9, warmup=3)
+FULL = Shape(
+    TransformerOptions(), vocabulary=8000, batch_tokens=4096, steps=3, singles=100, repeats=7, warmup=2, real=True
+)
 QUICK = Shape(
     TransformerOptions(width=32, feedforward=64, encoder_layers=1, decoder_layers=1),
     vocabulary=100,
     batch_tokens=256,
-    sentences=10,
+    steps=2,
+    singles=3,
     repeats=5,
     warmup=1,
+    real=False,
 )
 
 

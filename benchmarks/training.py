@@ -1,124 +1,102 @@
-"""Our training step beside a plain loop around torch.nn.Transformer: the same shape, the same batches, in turns."""
+"""Our training beside the peers' and the limit: the same sentences and shape, blocks of steps in turns."""
 
-import math
 import statistics
-import tempfile
-import time
-import warnings
-from collections.abc import Callable
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
-import torch
-import torch.nn.functional as F
-from torch import Tensor, nn
+from benchmarks.corpus import Corpus, plan
+from benchmarks.peers.environments import interpreter
+from benchmarks.roof import Cost
+from benchmarks.shape import Shape
+from benchmarks.stage import Peer, in_turns, players, say
 
-from benchmarks.shape import SMOOTHING, Shape, model, task
-from regard.layers.positions import sinusoids
-from regard.tasks.translate import Batch, Translation
-from regard.text.special import PAD
-from regard.training.events import Stepped
-from regard.training.loop import train
-from regard.training.options import TrainingOptions
-
-OPTIONS = TrainingOptions(steps=1_000_000, saves=1, validations=0)  # never reached: the clock runs step by step
-
-
-class Plain(nn.Module):
-    """What most people write first: torch's own Transformer, pre-norm, tied embeddings, sinusoids, padded logits."""
-
-    def __init__(self, shape: Shape) -> None:
-        super().__init__()
-        o = shape.model
-        self.embedding = nn.Embedding(shape.vocabulary, o.width)
-        nn.init.normal_(self.embedding.weight, std=o.width**-0.5)
-        self.register_buffer("positions", sinusoids(o.max_length, o.width, o.position_base).float())
-        self.dropout = nn.Dropout(o.dropout)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about a fast path that serves inference only
-            self.transformer = nn.Transformer(
-                o.width,
-                o.heads,
-                o.encoder_layers,
-                o.decoder_layers,
-                o.feedforward,
-                o.dropout,
-                batch_first=True,
-                norm_first=True,
-            )
-        for part in self.transformer.modules():
-            if isinstance(part, nn.MultiheadAttention):
-                part.dropout = o.attention_dropout  # torch would drop weights too, which no fast kernel can
-
-    def embed(self, tokens: Tensor) -> Tensor:
-        x = self.embedding(tokens) * math.sqrt(self.embedding.embedding_dim)
-        return self.dropout(x + self.positions[: tokens.shape[1]])
-
-    def forward(self, batch: Batch) -> Tensor:
-        features = self.transformer(
-            self.embed(batch.source),
-            self.embed(batch.inputs),
-            tgt_mask=torch.ones(2 * batch.inputs.shape[1:], dtype=torch.bool).triu(1),
-            src_key_padding_mask=~batch.source_mask,
-            tgt_key_padding_mask=~batch.mask,
-            memory_key_padding_mask=~batch.source_mask,
-            tgt_is_causal=True,
-        )
-        return F.linear(features, self.embedding.weight)
+OURS, LIMIT = "Regard", "limit"
+MODULES = {  # peer: its module and its environment (none: ours)
+    OURS: ("regard_training", None),
+    "torch.nn.Transformer": ("plain_training", None),
+    "MarianMT": ("marian_training", "transformers"),
+    "Eole": ("eole_training", "eole"),
+    "JoeyNMT": ("joeynmt_training", "joeynmt"),
+    LIMIT: ("sgemm", None),
+}
+EVERYBODY = tuple(MODULES)
+TORCH_PEERS = {"Eole", "MarianMT", "torch.nn.Transformer"}
 
 
-def our_steps(shape: Shape, work: Translation, folder: Path) -> Callable[[int], int]:
-    """The real training loop, one step a call; gives the target tokens of the step."""
-    events = train(model(shape), work, OPTIONS, folder=folder, width=shape.model.width)
+@dataclass
+class Rounds:
+    """What every round found: target tokens per second by peer, FLOP/s by the size of the product."""
 
-    def step(_index: int) -> int:
-        return next(event.units for event in events if isinstance(event, Stepped))
+    speeds: dict[str, list[float]] = field(default_factory=dict)
+    rates: dict[str, list[float]] = field(default_factory=dict)
 
-    return step
-
-
-def plain_steps(shape: Shape, work: Translation) -> Callable[[int], int]:
-    torch.manual_seed(1)
-    plain, plans = Plain(shape).train(), work.batches(0)
-    adam = torch.optim.AdamW(
-        plain.parameters(),
-        lr=OPTIONS.learning_rate,
-        betas=OPTIONS.betas,
-        eps=OPTIONS.epsilon,
-        weight_decay=OPTIONS.weight_decay,
-        fused=True,
-    )
-
-    def step(index: int) -> int:
-        batch = work.collate(plans[index], 0)
-        adam.zero_grad()
-        logits = plain(batch)
-        targets = batch.targets.masked_fill(~batch.mask, PAD)
-        loss = F.cross_entropy(logits.flatten(0, 1), targets.flatten(), ignore_index=PAD, label_smoothing=SMOOTHING)
-        loss.backward()
-        nn.utils.clip_grad_norm_(plain.parameters(), OPTIONS.clip)
-        adam.step()
-        loss.item()  # our loop reads its loss too
-        return int(batch.mask.sum())
-
-    return step
+    @property
+    def limit(self) -> float:
+        """The best size's median rate, in FLOP/s."""
+        return max(statistics.median(values) for values in self.rates.values())
 
 
-def measure(shape: Shape) -> dict[str, float]:
-    """Target tokens per second of both, medians over the same batches, and the median of their quotients."""
-    work, speeds = task(shape), {"Regard": [], "torch.nn.Transformer": []}
-    with tempfile.TemporaryDirectory() as folder:
-        sides = {
-            "Regard": our_steps(shape, work, Path(folder)),
-            "torch.nn.Transformer": plain_steps(shape, work),
-        }
+def measure(shape: Shape, found: Corpus, work: Path, names: Sequence[str] = EVERYBODY) -> dict[str, float]:
+    """Medians; our speed over theirs, the median over the rounds of the quotient within a round; the limit."""
+    rounds = take_turns(shape, found, work, names)
+    return ratios(rounds.speeds) | of_the_limit(rounds, Cost(found.recipe.model, len(found.tokeniser)), found)
+
+
+def take_turns(shape: Shape, found: Corpus, work: Path, names: Sequence[str]) -> Rounds:
+    rounds = Rounds()
+    with players([peer(name, shape, found, work) for name in names], work / "logs") as started:
         for index in range(shape.warmup + shape.repeats):
-            # Whoever goes first finds colder caches: the turns alternate.
-            for name in sorted(sides, reverse=bool(index % 2)):
-                began = time.perf_counter()
-                tokens = sides[name](index)
-                if index >= shape.warmup:
-                    speeds[name].append(tokens / (time.perf_counter() - began))
-    ours, theirs = speeds.values()
-    figures = {f"training, target tokens/s: {name}": statistics.median(found) for name, found in speeds.items()}
-    ratio = statistics.median(a / b for a, b in zip(ours, theirs, strict=True))
-    return {**figures, "training, target tokens/s: ratio": ratio}
+            for player in in_turns(started, index):
+                answer = player.turn()
+                if "rates" in answer:
+                    keep(rounds.rates, answer["rates"], counts=index >= shape.warmup)
+                    continue
+                speed = answer["tokens"] / answer["seconds"]
+                keep(rounds.speeds, {player.name: speed}, counts=index >= shape.warmup)
+                say(f"  round {index - shape.warmup + 1}: {player.name} {speed:,.0f} tokens/s")
+    return rounds
+
+
+def keep(all_rounds: dict[str, list[float]], found: Mapping[str, float], *, counts: bool) -> None:
+    if counts:
+        for name, value in found.items():
+            all_rounds.setdefault(name, []).append(value)
+
+
+def peer(name: str, shape: Shape, found: Corpus, work: Path) -> Peer:
+    module, environment = MODULES[name]
+    python = interpreter(environment, work) if environment else Path(sys.executable)
+    place = work / "training" / module
+    place.parent.mkdir(parents=True, exist_ok=True)
+    return Peer(name, python, module, str(plan(shape, found, place)))
+
+
+def ratios(speeds: Mapping[str, Sequence[float]]) -> dict[str, float]:
+    found = {f"training, target tokens/s: {name}": statistics.median(values) for name, values in speeds.items()}
+    quotients = {
+        name: statistics.median(ours / theirs for ours, theirs in zip(speeds[OURS], values, strict=True))
+        for name, values in speeds.items()
+        if name != OURS
+    }
+    found |= {f"training, times as fast as: {name}": ratio for name, ratio in quotients.items()}
+    if "JoeyNMT" in quotients:
+        found["train_vs_joeynmt"] = quotients["JoeyNMT"]
+    if set(quotients) >= TORCH_PEERS:
+        found["train_vs_best_torch_peer"] = min(quotients[name] for name in TORCH_PEERS)
+    return found
+
+
+def of_the_limit(rounds: Rounds, cost: Cost, found: Corpus) -> dict[str, float]:
+    """Useful operations of our training per second, and what part they are of the best products of the same run."""
+    needed = cost.per_target_token(found.lengths)
+    useful = needed * statistics.median(rounds.speeds[OURS])
+    products = {f"sgemm, GFLOP/s: {size}": statistics.median(rates) / 1e9 for size, rates in rounds.rates.items()}
+    return products | {
+        "limit: useful MFLOP per target token": needed / 1e6,
+        "limit: best sgemm, GFLOP/s": rounds.limit / 1e9,
+        "limit: Regard's training, GFLOP/s": useful / 1e9,
+        "limit: target tokens/s": rounds.limit / needed,
+        "train_of_roof": useful / rounds.limit,
+    }

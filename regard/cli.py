@@ -10,6 +10,21 @@ import click
 from regard.errors import RegardError
 
 FILE = click.Path(path_type=Path)
+ENGINE = click.option(
+    "--engine",
+    type=click.Choice(["torch", "ctranslate2"]),
+    default="torch",
+    show_default=True,
+    help="What computes. ctranslate2 takes Transformers, exported by `regard export` or not.",
+)
+WORKERS = click.option(
+    "--workers",
+    type=click.IntRange(min=1),
+    help="Processes that translate; default: one for each core from 1,000 lines on, else 1.",
+)
+SHORTLIST = click.option(
+    "--shortlist", is_flag=True, help="Faster: only the target tokens that training showed for each source token."
+)
 HELP = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
 
 
@@ -83,6 +98,9 @@ def train(recipe: Path | None, settings: tuple[str, ...], resume: Path | None, *
 @click.option("--top-p", type=float, help="With --sample: only the likeliest tokens of this total mass.")
 @click.option("--seed", type=click.IntRange(min=0), help="With --sample: the same seed and line, the same draws.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line, with scores and tokens.")
+@ENGINE
+@WORKERS
+@SHORTLIST
 def translate(model: Path, **options: Any) -> None:
     """Translate stdin to stdout, line by line, order kept.
 
@@ -103,11 +121,14 @@ def translate(model: Path, **options: Any) -> None:
 @click.option("--output", type=FILE, help="Also write the translations here.")
 @click.option("--by-length", is_flag=True, help="Also show quality by source length.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
-def evaluate(model: Path, source: Path, target: Path, **options: Any) -> None:
+@ENGINE
+@WORKERS
+@SHORTLIST
+def evaluate(model: Path, **options: Any) -> None:
     """Translate a test set and score it: BLEU, chrF, TER with signatures, exact match, perplexity."""
-    from regard.commands import evaluate_files
+    from regard.commands import EvaluateRequest, evaluate_files
 
-    evaluate_files(model, source, target, **options)
+    evaluate_files(model, EvaluateRequest(**options))
 
 
 @regard.command()
@@ -138,6 +159,32 @@ def average(models: tuple[Path, ...], out: Path, last: int | None) -> None:
     from regard.commands import average_models
 
     average_models(models, out, last)
+
+
+@regard.command()
+@click.argument("model", type=FILE)
+@click.option("--to", type=click.Choice(["ctranslate2", "argos"]), required=True, help="The program to export for.")
+@click.option("--out", type=FILE, required=True, help="The directory (ctranslate2) or file (argos) to make.")
+@click.option(
+    "--quantise",
+    type=click.Choice(["float32", "float16", "int16", "int8"]),
+    default="float32",
+    show_default=True,
+    help="How weights are stored; int8 is a quarter of the size.",
+)
+@click.option("--from-code", metavar="CODE", help="With --to argos: the source language, for example en.")
+@click.option("--to-code", metavar="CODE", help="With --to argos: the target language, for example de.")
+def export(model: Path, **options: Any) -> None:
+    """Write a model for use without torch: by CTranslate2, or by Argos Translate and LibreTranslate.
+
+    \b
+      regard export models/en-de --to ctranslate2 --out models/en-de-int8 --quantise int8
+      regard translate models/en-de-int8 --engine ctranslate2 < in.txt > out.txt
+      regard export models/en-de --to argos --from-code en --to-code de --out en_de.argosmodel
+    """
+    from regard.commands import ExportRequest, export_model
+
+    export_model(model, ExportRequest(**options))
 
 
 @regard.command()

@@ -11,7 +11,7 @@ from rich.table import Table
 
 from regard.data.dates import locales, split
 from regard.data.pairs import Pair
-from regard.engine import Engine, load
+from regard.engine import TorchEngine, load
 from regard.errors import RecipeError, RegardError
 from regard.evaluation.scores import Scores, evaluate
 from regard.explaining.heatmap import Colour, terminal
@@ -77,7 +77,7 @@ def run_demo(out: Path, *, budget: str, seed: int) -> None:
     examine(load(model), test, out, console)
 
 
-def examine(engine: Engine, test: Sequence[Pair], out: Path, console: Console) -> None:
+def examine(engine: TorchEngine, test: Sequence[Pair], out: Path, console: Console) -> None:
     """What the model makes of dates it has never seen: table, heat map, report, and the line that sums it up."""
     outputs = [translation.text for translation in engine.translate([pair.source for pair in test])]
     scores = evaluate(outputs, [pair.target for pair in test])
@@ -98,7 +98,7 @@ def examples(test: Sequence[Pair], outputs: Sequence[str]) -> list[Example]:
     return [*right[:: max(1, len(right) // SHOWN)][: SHOWN - len(wrong)], *wrong]
 
 
-def picture(engine: Engine, source: str) -> Picture:
+def picture(engine: TorchEngine, source: str) -> Picture:
     """Cross-attention of every layer and head while the model writes its answer, replayed exactly."""
     vocabularies = engine.vocabularies
     ids = vocabularies.source.encode(source)
@@ -121,7 +121,7 @@ def show(console: Console, rows: Sequence[Example], chosen: Picture) -> None:
     console.file.write(terminal(mean, chosen.columns, chosen.rows, colour) + "\n")
 
 
-def contents(engine: Engine, scores: Scores, rows: Sequence[Example], pictures: Sequence[Picture]) -> Contents:
+def contents(engine: TorchEngine, scores: Scores, rows: Sequence[Example], pictures: Sequence[Picture]) -> Contents:
     return Contents(
         title="Reading dates",
         summary=f"A Transformer that learned to read dates in {len(locales())} locales, from characters alone.",

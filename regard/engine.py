@@ -3,14 +3,19 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal, Protocol, overload, runtime_checkable
 
 from regard.data.pairs import Pair
-from regard.decoding.bulk import draw, score_pairs, translate
+from regard.decoding.bulk import draw, score_pairs, translate, write
 from regard.decoding.options import SamplingOptions, SearchOptions
-from regard.decoding.search import Hypothesis
-from regard.errors import DecodingError
+from regard.decoding.shortlist import Shortlist
+from regard.errors import DecodingError, ModelFormatError
+from regard.exporting.ctranslate2 import Exported, is_exported, open_model
+from regard.exporting.search import Searcher
 from regard.layers.loss import perplexity
 from regard.recipe.folder import ModelFolder, read_model
+from regard.recipe.inference import for_inference
+from regard.tasks.translate import Vocabularies
 
 
 @dataclass(frozen=True)
@@ -55,36 +60,122 @@ NOTHING = Candidate("", 0.0, 0.0, ())
 LONGEST = 10_000  # source tokens: beyond, attention takes minutes and gigabytes for what no model here was trained on
 
 
-class Engine:
-    """A model that is ready to speak, in torch."""
+@runtime_checkable
+class Engine(Protocol):
+    """A model that is ready to speak, whatever computes it. `search` is how its recipe searches."""
 
-    def __init__(self, folder: ModelFolder) -> None:
-        self.folder = folder
-        self.model = folder.model.eval()
-        self.vocabularies = folder.vocabularies
-        self.search = folder.recipe.decoding
+    search: SearchOptions
 
     def translate(
         self, texts: Sequence[str], search: SearchOptions | None = None, prefixes: Sequence[str] | None = None
     ) -> list[Translation]:
         """One translation a text, in order. A blank text stays blank. `prefixes`: how each output must begin."""
-        full = with_words(texts)
-        starts = None if prefixes is None else [self.start(prefixes[i]) for i in full]
-        sources = self.sources(texts[i] for i in full)
-        found = translate(self.model, sources, search or self.search, prefixes=starts)
-        return self.spread(texts, full, found)
+        ...
+
+    def write(self, texts: Sequence[str], search: SearchOptions | None = None) -> list[str]:
+        """The text of the best translation alone: what need not be known of it is not computed."""
+        ...
 
     def sample(self, texts: Sequence[str], options: SamplingOptions, seed: int) -> list[Translation]:
         """Random outputs in the order drawn, the same for the same text and seed."""
-        full = with_words(texts)
-        sources = self.sources(texts[i] for i in full)
-        return self.spread(texts, full, draw(self.model, sources, options, self.search, seed))
+        ...
 
     def score(self, pairs: Sequence[Pair]) -> list[PairScore]:
         """log p(target | source) of each given pair."""
-        sources = self.sources(pair.source for pair in pairs)
-        targets = [self.vocabularies.target.encode(pair.target) for pair in pairs]
+        ...
+
+
+class TorchEngine:
+    """An Engine that computes with torch: every family, every way to decode.
+
+    With a shortlist, a search chooses among the ids that it lists for each batch, and scores are relative to those.
+    """
+
+    def __init__(self, folder: ModelFolder, shortlist: Shortlist | None = None) -> None:
+        self.folder, self.shortlist = folder, shortlist
+        self.model = folder.model.eval()
+        self.speaker = for_inference(folder.recipe.model, self.model)
+        self.vocabularies = folder.vocabularies
+        self.search = folder.recipe.decoding
+        self.words = Words(folder.vocabularies)
+
+    def translate(
+        self, texts: Sequence[str], search: SearchOptions | None = None, prefixes: Sequence[str] | None = None
+    ) -> list[Translation]:
+        full, sources, starts = self.words.read(texts, prefixes)
+        found = translate(self.speaker, sources, search or self.search, prefixes=starts, shortlist=self.shortlist)
+        return self.words.spread(texts, full, found)
+
+    def write(self, texts: Sequence[str], search: SearchOptions | None = None) -> list[str]:
+        full, sources, _ = self.words.read(texts)
+        lines = write(self.speaker, sources, search or self.search, shortlist=self.shortlist)
+        found = dict(zip(full, lines, strict=True))
+        return [self.vocabularies.target.decode(found[i]) if i in found else "" for i in range(len(texts))]
+
+    def sample(self, texts: Sequence[str], options: SamplingOptions, seed: int) -> list[Translation]:
+        full, sources, _ = self.words.read(texts)
+        return self.words.spread(texts, full, draw(self.speaker, sources, options, self.search, seed))
+
+    def score(self, pairs: Sequence[Pair]) -> list[PairScore]:
+        sources, targets = self.words.read_pairs(pairs)
         return [PairScore(sum(line), len(line)) for line in score_pairs(self.model, sources, targets)]
+
+
+class CTranslate2Engine:
+    """An Engine that computes with CTranslate2: Transformers, by search only, perhaps in 8 bits."""
+
+    def __init__(self, exported: Exported) -> None:
+        self.searcher = Searcher(exported)
+        self.search = exported.recipe.decoding
+        self.words = Words(exported.vocabularies)
+
+    def translate(
+        self, texts: Sequence[str], search: SearchOptions | None = None, prefixes: Sequence[str] | None = None
+    ) -> list[Translation]:
+        full, sources, starts = self.words.read(texts, prefixes)
+        return self.words.spread(texts, full, self.searcher.translate(sources, search or self.search, starts))
+
+    def write(self, texts: Sequence[str], search: SearchOptions | None = None) -> list[str]:
+        return [translation.text for translation in self.translate(texts, search)]
+
+    def sample(self, texts: Sequence[str], options: SamplingOptions, seed: int) -> list[Translation]:  # noqa: ARG002
+        """Refused: CTranslate2 draws from another distribution, and not by our seeds."""
+        raise DecodingError("sample: the ctranslate2 engine only searches; use the torch engine")
+
+    def score(self, pairs: Sequence[Pair]) -> list[PairScore]:
+        sources, targets = self.words.read_pairs(pairs)
+        return [PairScore(sum(line), len(line)) for line in self.searcher.score(sources, targets)]
+
+
+@runtime_checkable
+class Found(Protocol):
+    """What a search found, in ids."""
+
+    @property
+    def tokens(self) -> tuple[int, ...]: ...
+    @property
+    def score(self) -> float: ...
+    @property
+    def log_probability(self) -> float: ...
+
+
+class Words:
+    """Texts to ids, and what was found for them back to texts."""
+
+    def __init__(self, vocabularies: Vocabularies) -> None:
+        self.vocabularies = vocabularies
+
+    def read(
+        self, texts: Sequence[str], prefixes: Sequence[str] | None = None
+    ) -> tuple[list[int], list[list[int]], list[list[int]] | None]:
+        """Which texts have words, their ids, and those of their prefixes."""
+        full = with_words(texts)
+        starts = None if prefixes is None else [self.start(prefixes[i]) for i in full]
+        return full, self.sources(texts[i] for i in full), starts
+
+    def read_pairs(self, pairs: Sequence[Pair]) -> tuple[list[list[int]], list[list[int]]]:
+        sources = self.sources(pair.source for pair in pairs)
+        return sources, [self.vocabularies.target.encode(pair.target) for pair in pairs]
 
     def sources(self, texts: Iterable[str]) -> list[list[int]]:
         found = []
@@ -105,19 +196,17 @@ class Engine:
             raise DecodingError(f"prefix {prefix!r}: has characters that the vocabulary lacks; leave them out")
         return ids
 
-    def spread(
-        self, texts: Sequence[str], full: Sequence[int], found: Sequence[Sequence[Hypothesis]]
-    ) -> list[Translation]:
-        """Hypotheses of the texts that have words, put back among those that have none."""
+    def spread(self, texts: Sequence[str], full: Sequence[int], found: Sequence[Sequence[Found]]) -> list[Translation]:
+        """What was found for the texts that have words, put back among those that have none."""
         translations = [Translation(text, (NOTHING,)) for text in texts]
         for i, hypotheses in zip(full, found, strict=True):
             translations[i] = Translation(texts[i], tuple(self.candidate(h) for h in hypotheses))
         return translations
 
-    def candidate(self, hypothesis: Hypothesis) -> Candidate:
+    def candidate(self, found: Found) -> Candidate:
         target = self.vocabularies.target
-        names = tuple(target.name(token) for token in hypothesis.tokens)
-        return Candidate(target.decode(hypothesis.tokens), hypothesis.score, hypothesis.log_probability, names)
+        names = tuple(target.name(token) for token in found.tokens)
+        return Candidate(target.decode(found.tokens), found.score, found.log_probability, names)
 
 
 def with_words(texts: Sequence[str]) -> list[int]:
@@ -125,6 +214,33 @@ def with_words(texts: Sequence[str]) -> list[int]:
     return [i for i, text in enumerate(texts) if text.strip()]
 
 
-def load(path: str | Path) -> Engine:
-    """The engine of a model directory; ModelFormatError where the directory is damaged or not ours."""
-    return Engine(read_model(Path(path)))
+def shortlist_of(folder: ModelFolder) -> Shortlist:
+    if folder.shortlist is None:
+        raise DecodingError(
+            f"{folder.path}: no shortlist in it, as its vocabulary is small or an older Regard trained it; "
+            "go without, or train again"
+        )
+    return folder.shortlist
+
+
+@overload
+def load(path: str | Path, engine: Literal["torch"] = "torch", *, shortlist: bool = False) -> TorchEngine: ...
+@overload
+def load(path: str | Path, engine: str, *, shortlist: bool = False) -> Engine: ...
+def load(path: str | Path, engine: str = "torch", *, shortlist: bool = False) -> Engine:
+    """The engine of a model directory; ModelFormatError where the directory is damaged or not ours.
+
+    "torch" speaks every model; "ctranslate2" speaks those that `regard export` can write, exported already or not.
+    `shortlist`: search faster, among the target tokens that the training text showed for each source token.
+    """
+    path = Path(path)
+    if shortlist and engine != "torch":
+        raise DecodingError(f"shortlist: the {engine} engine searches the whole vocabulary; use the torch engine")
+    if engine == "ctranslate2":
+        return CTranslate2Engine(open_model(path))
+    if engine != "torch":
+        raise DecodingError(f"engine {engine!r}: not known; use 'torch' or 'ctranslate2'")
+    if is_exported(path):
+        raise ModelFormatError(f"{path}: was exported for CTranslate2; use the ctranslate2 engine, or the model itself")
+    folder = read_model(path)
+    return TorchEngine(folder, shortlist_of(folder) if shortlist else None)

@@ -9,13 +9,15 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
+from typing import Any
 
 from regard.card import write_card
 from regard.data.batches import Share
 from regard.data.corpus import Corpus, Loaded, Report, load_corpora
 from regard.data.examples import encode
 from regard.data.pairs import Pair
-from regard.engine import Engine, load
+from regard.decoding.shortlist import coverage, learn_shortlist
+from regard.engine import TorchEngine, load
 from regard.errors import DataError, ModelFormatError, RecipeError, TrainingError
 from regard.evaluation.scores import Scores, evaluate
 from regard.files import MANIFEST, manifest, write_folder, write_manifest
@@ -30,6 +32,7 @@ from regard.recipe.folder import (
     read_vocabularies,
     refuse_impossible,
     write_recipe,
+    write_shortlist,
     write_weights,
 )
 from regard.recipe.presets import choose
@@ -297,15 +300,26 @@ def finish(prepared: Prepared, folder: Path, finished: Finished) -> Scores:
 
     The manifest comes last: a run killed before that is not finished, and can be resumed.
     """
-    engine = Engine(ModelFolder(folder, prepared.recipe, prepared.vocabularies, prepared.model))
+    engine = TorchEngine(ModelFolder(folder, prepared.recipe, prepared.vocabularies, prepared.model))
     valid = prepared.task.validation.pairs
     outputs = [translation.text for translation in engine.translate([pair.source for pair in valid])]
     scores = evaluate(outputs, [pair.target for pair in valid])
     write_card(folder, engine.folder, prepared.report, scores, finished)
     write_weights(folder, prepared.model)
     facts = {"validation": scores.to_json(), "steps": finished.steps, "seconds": round(finished.seconds, 1)}
-    write_manifest(folder, facts)
+    write_manifest(folder, {**facts, **add_shortlist(prepared, folder)})
     return scores
+
+
+def add_shortlist(prepared: Prepared, folder: Path) -> dict[str, Any]:
+    """Learn and write the shortlist, if there is to be one; how much of the validation text it covers."""
+    source, target = prepared.vocabularies.source, prepared.vocabularies.target
+    shortlist = learn_shortlist(prepared.task.data.examples, source, target, prepared.recipe.training.seed)
+    if shortlist is None:
+        return {}
+    write_shortlist(folder, shortlist)
+    valid, _ = encode(prepared.task.validation.pairs, source, target, prepared.recipe.data.max_tokens)
+    return {"shortlist": {"covers": round(coverage(shortlist, valid), 4)}}
 
 
 def train(
@@ -315,7 +329,7 @@ def train(
     out: str | Path,
     recipe: str | Path | None = None,
     settings: Sequence[str] = (),
-) -> Engine:
+) -> TorchEngine:
     """Train from two files or a recipe and return the engine of the finished model.
 
     `settings` change the recipe: ["training.budget=20m", "model.heads=8"]. The files are as for `regard train`.

@@ -4,13 +4,48 @@ import pytest
 
 from regard.data.pairs import Pair
 from regard.decoding.options import SamplingOptions, SearchOptions
-from regard.engine import LONGEST, load
+from regard.engine import LONGEST, Engine, load
 from regard.errors import DecodingError, ModelFormatError
 
 
 @pytest.fixture(scope="module")
 def engine(model):
     return load(model)
+
+
+@pytest.fixture(scope="module")
+def other(model):
+    return load(model, engine="ctranslate2")
+
+
+def test_every_engine_keeps_the_protocol(engine, other):
+    assert isinstance(engine, Engine)
+    assert isinstance(other, Engine)
+    assert engine.search == other.search
+
+
+def test_another_engine_is_another_way_to_the_same_texts(engine, other):
+    texts = ["abc de", "", "a", " \t", "edc ba", "a"]
+    ours, theirs = engine.translate(texts), other.translate(texts)
+    assert [one.text for one in theirs] == [one.text for one in ours]
+    assert [one.score for one in theirs] == pytest.approx([one.score for one in ours], abs=1e-4)
+    forced = [found.text for found in other.translate(["ab", "", "cd"], prefixes=["C", "A", "DD"])]
+    assert [text[:size] for text, size in zip(forced, (1, 0, 2), strict=True)] == ["C", "", "DD"]
+
+
+def test_another_engine_finds_given_pairs_as_probable(engine, other):
+    pairs = [Pair("ab", "AB"), Pair("", ""), Pair("a?b", "A?")]
+    ours, theirs = engine.score(pairs), other.score(pairs)
+    assert [one.tokens for one in theirs] == [one.tokens for one in ours] == [3, 1, 3]
+    expected = [one.log_probability for one in ours]
+    assert [one.log_probability for one in theirs] == pytest.approx(expected, abs=1e-3)
+
+
+def test_an_engine_says_what_it_cannot_do(model, other):
+    with pytest.raises(DecodingError, match="use the torch engine"):
+        other.sample(["ab"], SamplingOptions(), seed=1)
+    with pytest.raises(DecodingError, match="engine 'marian': not known"):
+        load(model, engine="marian")
 
 
 def test_texts_are_translated_as_if_each_were_alone_and_blanks_stay(engine):

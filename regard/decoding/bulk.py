@@ -8,15 +8,18 @@ from jaxtyping import Bool, Int
 from torch import Tensor
 
 from regard.decoding.batching import order_by_length
+from regard.decoding.greedy import greedy_search
 from regard.decoding.options import SamplingOptions, SearchOptions
 from regard.decoding.sampling import sample
 from regard.decoding.scoring import score
 from regard.decoding.search import Ban, Hypothesis, beam_search
+from regard.decoding.shortlist import Narrowed, Shortlist
 from regard.models.interface import SequenceToSequence
 from regard.text.special import BOS, EOS, PAD, UNK
 
 Ids = Sequence[int]
-NEVER = Ban((PAD, UNK, BOS))  # what no output may hold
+NEVER = (PAD, UNK, BOS)  # what no output may hold
+BATCH_TOKENS = 4096  # of sources, for one hypothesis each; measured, and so is the root of the beam's width below
 
 
 def pad(rows: Sequence[Ids]) -> tuple[Int[Tensor, "n t"], Bool[Tensor, "n t"]]:
@@ -46,13 +49,16 @@ def translate(
     options: SearchOptions,
     *,
     prefixes: Sequence[Ids] | None = None,
-    batch_tokens: int = 4096,
+    shortlist: Shortlist | None = None,
+    batch_tokens: int = BATCH_TOKENS,
 ) -> list[list[Hypothesis]]:
     """The n best target sequences of each source, in the order of the sources."""
     rows = source_rows(sources)
     found: list[list[Hypothesis]] = [[] for _ in rows]
-    for part in order_by_length([len(row) for row in rows], max(1, batch_tokens // options.beam)):
+    for part in order_by_length([len(row) for row in rows], max(1, int(batch_tokens / options.beam**0.5))):
         tokens, mask = pad([rows[i] for i in part])
+        starts = [[] if prefixes is None else list(prefixes[i]) for i in part]
+        narrow = narrowed(model, shortlist, [rows[i] for i in part], starts)
         best = beam_search(
             model.decoder,
             model.encode(tokens, mask),
@@ -60,12 +66,57 @@ def translate(
             options=options,
             bos=BOS,
             eos=EOS,
-            prefix=None if prefixes is None else [list(prefixes[i]) for i in part],
-            adjust=(NEVER,),
+            prefix=starts,
+            adjust=(Ban(never(narrow)),),
+            narrow=narrow,
         )
         for i, hypotheses in zip(part, best, strict=True):
             found[i] = hypotheses
     return found
+
+
+@torch.inference_mode()
+def write(
+    model: SequenceToSequence,
+    sources: Sequence[Ids],
+    options: SearchOptions,
+    *,
+    shortlist: Shortlist | None = None,
+    batch_tokens: int = BATCH_TOKENS,
+) -> list[tuple[int, ...]]:
+    """The best target sequence of each source, and nothing about it: with a beam of 1, no probability is computed."""
+    if options.beam > 1:
+        found = translate(model, sources, options, shortlist=shortlist, batch_tokens=batch_tokens)
+        return [hypotheses[0].tokens for hypotheses in found]
+    rows = source_rows(sources)
+    written: list[tuple[int, ...]] = [()] * len(rows)
+    for part in order_by_length([len(row) for row in rows], batch_tokens):
+        tokens, mask = pad([rows[i] for i in part])
+        narrow = narrowed(model, shortlist, [rows[i] for i in part], [])
+        lines = greedy_search(
+            model.decoder,
+            model.encode(tokens, mask),
+            max_lengths=max_lengths(mask, options),
+            bos=BOS,
+            eos=EOS,
+            never=never(narrow),
+            narrow=narrow,
+        )
+        for i, line in zip(part, lines, strict=True):
+            written[i] = tuple(line[:-1] if line[-1] == EOS else line)
+    return written
+
+
+def narrowed(
+    model: SequenceToSequence, shortlist: Shortlist | None, sources: Sequence[Ids], starts: Sequence[Ids]
+) -> Narrowed | None:
+    """The output layer of what these sources can turn into; none without a shortlist."""
+    return None if shortlist is None else Narrowed(model.decoder.output, shortlist.ids(sources, starts))
+
+
+def never(narrow: Narrowed | None) -> list[int]:
+    """The columns that no output may hold."""
+    return list(NEVER) if narrow is None else narrow.columns(NEVER).tolist()
 
 
 @torch.inference_mode()
@@ -88,7 +139,7 @@ def draw(
             bos=BOS,
             eos=EOS,
             generator=generator_for(row, seed),
-            adjust=(NEVER,),
+            adjust=(Ban(NEVER),),
         )
     return found
 
@@ -101,7 +152,7 @@ def generator_for(row: Ids, seed: int) -> torch.Generator:
 
 @torch.inference_mode()
 def score_pairs(
-    model: SequenceToSequence, sources: Sequence[Ids], targets: Sequence[Ids], *, batch_tokens: int = 4096
+    model: SequenceToSequence, sources: Sequence[Ids], targets: Sequence[Ids], *, batch_tokens: int = BATCH_TOKENS
 ) -> list[list[float]]:
     """log p of every target token (the end token last) given its source."""
     rows = source_rows(sources)

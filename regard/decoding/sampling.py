@@ -66,7 +66,7 @@ def sample(
     state, last = decoder.begin(memory).select(rows), rows.new_full((len(rows), 1), bos)
     tokens, steps = last[:, :0], torch.zeros(len(rows), 0, device=rows.device)
     while len(slots):
-        log_probs, state = next_log_probs(decoder, last, state)
+        log_probs, state = next_log_probs(decoder, decoder.output, last, state)
         for change in adjust:
             log_probs = change(log_probs, tokens, sentences)
         last = draw(warp(log_probs, options), generator)

@@ -3,7 +3,7 @@
 Letters: n sentences still searched, w live hypotheses of each, t tokens so far; the decoder sees rows = n·w.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, runtime_checkable
 
@@ -11,9 +11,13 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from regard.decoding.best import best_continuations, log_softmax_
 from regard.decoding.options import SearchOptions
+from regard.decoding.shortlist import Narrowed
 from regard.errors import DecodingError
 from regard.models.interface import Decoder, Memory, State
+
+WASTE = 0.1  # of the rows may be over before they are dropped
 
 
 @dataclass(frozen=True)
@@ -82,42 +86,50 @@ class Beam:
         cut = slice(columns)
         return Beam(self.sentences[rows], self.total[rows, cut], self.tokens[rows, cut], self.log_probs[rows, cut])
 
-    def hypothesis(self, row: int, column: int, *, finished: bool, length_penalty: float) -> Hypothesis:
-        steps = self.log_probs[row, column].tolist()
-        body = self.tokens[row, column].tolist()
-        total = self.total[row, column].item()
-        score = total / len(steps) ** length_penalty
-        return Hypothesis(tuple(body[:-1] if finished else body), score, total, finished, tuple(steps))
-
 
 class Found:
     """The finished hypotheses of each sentence, and the score that a newcomer must beat to be among the n best."""
 
-    def __init__(self, sentences: int, n_best: int, device: torch.device) -> None:
-        self.n_best = n_best
+    def __init__(self, sentences: int, options: SearchOptions, device: torch.device) -> None:
+        self.n_best, self.length_penalty = options.n_best, options.length_penalty
         self.lists: list[list[Hypothesis]] = [[] for _ in range(sentences)]
         self.counts = torch.zeros(sentences, dtype=torch.long, device=device)
         self.to_beat = torch.full((sentences,), -torch.inf, dtype=torch.float64, device=device)
 
-    def add(self, sentence: int, hypothesis: Hypothesis) -> None:
-        found = self.lists[sentence]
-        found.append(hypothesis)
-        found.sort(key=lambda h: -h.score)  # stable: of equals, the first found stays first
-        self.counts[sentence] += 1
-        if len(found) >= self.n_best:
-            self.to_beat[sentence] = found[self.n_best - 1].score
+    def add(self, beam: Beam, cells: Int[Tensor, "c 2"], *, finished: bool) -> None:
+        """Take over these cells (row, column) of the beam."""
+        if not len(cells):
+            return
+        rows, columns = cells.unbind(1)
+        touched = beam.sentences[rows].tolist()
+        parts = (part[rows, columns].tolist() for part in (beam.tokens, beam.log_probs, beam.total))
+        for sentence, body, steps, total in zip(touched, *parts, strict=True):
+            score = total / len(steps) ** self.length_penalty
+            tokens = tuple(body[:-1] if finished else body)
+            self.lists[sentence].append(Hypothesis(tokens, score, total, finished, tuple(steps)))
+        for sentence in set(touched):
+            found = self.lists[sentence]
+            found.sort(key=lambda h: -h.score)  # stable: of equals, the first found stays first
+            self.counts[sentence] = len(found)
+            if len(found) >= self.n_best:
+                self.to_beat[sentence] = found[self.n_best - 1].score
 
 
-def extend(beam: Beam, log_probs: Float[Tensor, "rows vocab"], candidates: int) -> tuple[Beam, Int[Tensor, "n k"]]:
-    """Each sentence's best continuations by one token, best first, and which hypothesis each of them continues."""
-    n = len(beam.sentences)
-    each = min(candidates, log_probs.shape[1])
-    step, token = log_probs.topk(each)  # the best of all are among the best of each
-    total, index = (beam.total.reshape(-1, 1) + step).reshape(n, -1).topk(min(candidates, beam.total.shape[1] * each))
-    parent = index // each
+def extend(
+    beam: Beam, log_probs: Float[Tensor, "rows columns"], candidates: int, ids: Int[Tensor, " columns"] | None
+) -> tuple[Beam, Int[Tensor, "n k"]]:
+    """Each sentence's best continuations by one token, best first, and which hypothesis each of them continues.
+
+    `ids` are the tokens that the columns stand for; none: each for itself.
+    """
+    total, parent, column = best_continuations(log_probs, beam.total, candidates)
     old = beam.pick(parent)
-    tokens = torch.cat([old.tokens, token.reshape(n, -1).gather(1, index)[..., None]], dim=-1)
-    steps = torch.cat([old.log_probs, step.reshape(n, -1).gather(1, index)[..., None]], dim=-1)
+    token = column if ids is None else ids[column]
+    tokens = torch.cat([old.tokens, token[..., None]], dim=-1)
+    # Not total − old.total: it would be rounded.
+    n, width = beam.total.shape
+    step = log_probs.view(n, width, -1)[torch.arange(n, device=parent.device)[:, None], parent, column]
+    steps = torch.cat([old.log_probs, step[..., None]], dim=-1)
     return Beam(beam.sentences, total, tokens, steps), parent
 
 
@@ -172,11 +184,11 @@ def constrain(
 
 
 def next_log_probs(
-    decoder: Decoder[Any], tokens: Int[Tensor, "rows 1"], state: State
-) -> tuple[Float[Tensor, "rows vocab"], State]:
+    decoder: Decoder[Any], output: Callable[[Tensor], Tensor], tokens: Int[Tensor, "rows 1"], state: State
+) -> tuple[Float[Tensor, "rows columns"], State]:
     """log p(next token | everything so far); only the last position goes through the output layer."""
     features, state = decoder.features(tokens, state)
-    return decoder.output(features[:, -1]).log_softmax(-1), state
+    return log_softmax_(output(features[:, -1])), state
 
 
 def check_lengths(max_lengths: Int[Tensor, " n"], memory: Memory) -> None:
@@ -192,28 +204,28 @@ def check_lengths(max_lengths: Int[Tensor, " n"], memory: Memory) -> None:
 
 def check_possible(totals: Float[Tensor, "n k"], beam: Beam) -> None:
     """Refuse to go on where no continuation has a probability: all tokens are banned, or the model computes NaN."""
-    stuck = beam.sentences[~totals[:, 0].isfinite()].tolist()
-    if stuck:
-        raise DecodingError(
-            f"sentence {stuck[0]}: no token has a finite log-probability at position {beam.tokens.shape[-1]}; "
-            "a constraint forbids everything or the model's weights are not finite"
-        )
+    impossible = beam.sentences[~totals[:, 0].isfinite() & (beam.total[:, 0] > -torch.inf)].tolist()
+    if impossible:
+        raise stuck(impossible[0])
 
 
-def collect(grown: Beam, ends: Bool[Tensor, "n k"], found: Found, options: SearchOptions) -> None:
-    """Move to `found` what ends among the `beam` best; an ending further down is no better than what goes on."""
+def stuck(sentence: int) -> DecodingError:
+    return DecodingError(
+        f"sentence {sentence}: no token has a finite log-probability; "
+        "a constraint forbids everything or the model's weights are not finite"
+    )
+
+
+def collect(grown: Beam, ends: Bool[Tensor, "n k"], found: Found, width: int) -> None:
+    """Move to `found` what ends among the `width` best; an ending further down is no better than what goes on."""
     complete = ends & (grown.total > -torch.inf)
-    for row, column in complete[:, : options.beam].nonzero().tolist():
-        hypothesis = grown.hypothesis(row, column, finished=True, length_penalty=options.length_penalty)
-        found.add(int(grown.sentences[row]), hypothesis)
+    found.add(grown, complete[:, :width].nonzero(), finished=True)
 
 
-def collect_cut(beam: Beam, over: Bool[Tensor, " n"], found: Found, options: SearchOptions) -> None:
+def collect_cut(beam: Beam, over: Bool[Tensor, " n"], found: Found) -> None:
     """A sentence that stops with nothing finished has met its maximum length: what it has is better than nothing."""
-    for row in (over & (found.counts[beam.sentences] == 0)).nonzero().flatten().tolist():
-        for column in (beam.total[row] > -torch.inf).nonzero().flatten().tolist():
-            hypothesis = beam.hypothesis(row, column, finished=False, length_penalty=options.length_penalty)
-            found.add(int(beam.sentences[row]), hypothesis)
+    empty = over & (found.counts[beam.sentences] == 0)
+    found.add(beam, (empty[:, None] & (beam.total > -torch.inf)).nonzero(), finished=False)
 
 
 def is_over(live: Beam, found: Found, limits: Int[Tensor, " n"], options: SearchOptions) -> Bool[Tensor, " n"]:
@@ -233,10 +245,16 @@ def nothing_yet(n: int, device: torch.device) -> Beam:
     return Beam(torch.arange(n, device=device), torch.zeros(n, 1, device=device), tokens, tokens.float())
 
 
-def go_on(live: Beam, origin: Int[Tensor, "n w"], going: Bool[Tensor, " n"]) -> tuple[Beam, Int[Tensor, " rows"]]:
-    """The sentences that go on, without the columns that none of them fills, and the decoder's row behind each cell."""
+def go_on(live: Beam, origin: Int[Tensor, "n w"], over: Bool[Tensor, " n"]) -> tuple[Beam, Int[Tensor, " rows"]]:
+    """The sentences that go on, without the columns that none of them fills, and the decoder's row behind each cell.
+
+    A few that are over stay, with nothing alive in them: a decoder that drops rows copies all others.
+    """
+    going, ended = ~over, int(over.sum())
+    columns = int((live.total > -torch.inf).sum(1)[going].amax()) if ended < len(over) else 0
+    if 0 < ended < WASTE * len(over):
+        live, going = replace(live, total=live.total.masked_fill(over[:, None], -torch.inf)), torch.ones_like(over)
     sentences = going.nonzero().flatten()
-    columns = int((live.total[sentences] > -torch.inf).sum(1).max()) if len(sentences) else 0
     return live.keep(sentences, columns), origin[sentences, :columns].flatten()
 
 
@@ -251,33 +269,35 @@ def beam_search(
     eos: int,
     prefix: Sequence[Sequence[int]] | None = None,
     adjust: Sequence[Adjust] = (),
+    narrow: Narrowed | None = None,
 ) -> list[list[Hypothesis]]:
     """For each sentence the n_best hypotheses under log p / length**length_penalty, best first.
 
     A sentence is searched until `beam` hypotheses have finished and none alive is ahead of the n best, its maximum
     length is met, or nothing alive can still enter its n best; the last changes no result. Lengths count the end
     token, and so do `max_lengths`. A hypothesis cut at the maximum length is returned only where none finished. Tokens
-    of a forced `prefix` count in the scores.
-    The caller puts the model in eval mode.
+    of a forced `prefix` count in the scores. With a `narrow` output layer only its tokens are considered, all of
+    `prefix` must be among them, and `adjust` speaks of its columns. The caller puts the model in eval mode.
     """
     check_lengths(max_lengths, memory)
     n, width, device = len(max_lengths), options.beam, max_lengths.device
-    forced, found = prefix_table(prefix, max_lengths, eos), Found(n, options.n_best, device)
+    forced, found = prefix_table(prefix, max_lengths, eos), Found(n, options, device)
+    forced = forced if narrow is None else narrow.columns_of(forced)
     state, last = decoder.begin(memory), max_lengths.new_full((n, 1), bos, dtype=torch.long)
-    beam = nothing_yet(n, device)
+    beam, output, ids = nothing_yet(n, device), narrow or decoder.output, narrow.ids if narrow else None
     while len(beam.sentences):
-        log_probs, state = next_log_probs(decoder, last, state)
+        log_probs, state = next_log_probs(decoder, output, last, state)
         # Each live hypothesis ends in one way only, so twice the width holds `width` that go on.
-        grown, parent = extend(beam, constrain(log_probs, beam, forced, adjust), 2 * width)
+        grown, parent = extend(beam, constrain(log_probs, beam, forced, adjust), 2 * width, ids)
         check_possible(grown.total, beam)
         ends = grown.tokens[..., -1] == eos
-        collect(grown, ends, found, options)
+        collect(grown, ends, found, width)
         total, order = grown.total.masked_fill(ends, -torch.inf).topk(min(width, grown.total.shape[1]))
         live = replace(grown.pick(order), total=total)
         over = is_over(live, found, max_lengths[live.sentences], options)
-        collect_cut(live, over, found, options)
+        collect_cut(live, over, found)
         origin = torch.arange(len(last), device=device).reshape(beam.total.shape).gather(1, parent.gather(1, order))
-        beam, rows = go_on(live, origin, ~over)
+        beam, rows = go_on(live, origin, over)
         if len(rows) != len(last) or not torch.equal(rows, torch.arange(len(rows), device=device)):
             state = state.select(rows)
         last = beam.tokens[..., -1].reshape(-1, 1)

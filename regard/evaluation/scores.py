@@ -2,13 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-
-from sacrebleu.metrics.bleu import BLEU
-from sacrebleu.metrics.chrf import CHRF
-from sacrebleu.metrics.ter import TER
+from typing import Any
 
 from regard.errors import DataError
 
+# sacreBLEU is imported by what scores: whoever only translates does not wait for it.
 LONGEST_FOR_TER = 150  # words: beyond, TER's search for shifts takes many seconds per line
 
 
@@ -47,7 +45,7 @@ def check_pairs(hypotheses: Sequence[str], references: Sequence[str]) -> None:
         raise DataError("evaluation: 0 hypotheses and 0 references; give at least one line of each")
 
 
-def measure(metric: BLEU | CHRF | TER, hypotheses: Sequence[str], references: Sequence[str]) -> Score:
+def measure(metric: Any, hypotheses: Sequence[str], references: Sequence[str]) -> Score:
     check_pairs(hypotheses, references)
     found = metric.corpus_score(list(hypotheses), [list(references)])
     return Score(float(found.score), str(metric.get_signature()))  # a signature exists only after scoring
@@ -55,16 +53,22 @@ def measure(metric: BLEU | CHRF | TER, hypotheses: Sequence[str], references: Se
 
 def bleu(hypotheses: Sequence[str], references: Sequence[str]) -> Score:
     """Cased BLEU with the 13a tokeniser: the one to report. Post 2018."""
+    from sacrebleu.metrics.bleu import BLEU
+
     return measure(BLEU(), hypotheses, references)
 
 
 def bleu_lowercased(hypotheses: Sequence[str], references: Sequence[str]) -> Score:
     """BLEU that ignores case, for comparison with systems trained on lowercased text."""
+    from sacrebleu.metrics.bleu import BLEU
+
     return measure(BLEU(lowercase=True), hypotheses, references)
 
 
 def chrf(hypotheses: Sequence[str], references: Sequence[str]) -> Score:
     """F₂ of character 1- to 6-grams. Popović 2015."""
+    from sacrebleu.metrics.chrf import CHRF
+
     return measure(CHRF(), hypotheses, references)
 
 
@@ -84,6 +88,8 @@ def ter(hypotheses: Sequence[str], references: Sequence[str]) -> Score:
     Where hypothesis and reference both exceed LONGEST_FOR_TER words, no shifts are looked for, which can only raise the
     score; the signature then says for how many lines.
     """
+    from sacrebleu.metrics.ter import TER
+
     check_pairs(hypotheses, references)
     pairs = list(zip(hypotheses, references, strict=True))
     long = [(h, r) for h, r in pairs if min(len(h.split()), len(r.split())) > LONGEST_FOR_TER]

@@ -83,12 +83,14 @@ class DecoderLayer(nn.Module):
         x: Float[Tensor, "n t d"],
         past: Cache,
         memory: KeyValues,
-        mask: Bool[Tensor, "n s"],
+        mask: Bool[Tensor, "m s"] | None,
         relative: Relative,
     ) -> tuple[Float[Tensor, "n t d"], Cache]:
+        """n/m rows in a row read each row of the memory: their queries are those of one longer row."""
         y, seen = self.attention(self.around_attention.before(x), past, None, relative)
         x = self.around_attention.after(x, y)
-        x = self.around_cross.after(x, self.cross(self.around_cross.before(x), memory, mask))
+        queries = self.around_cross.before(x).reshape(len(memory.keys), -1, x.shape[-1])
+        x = self.around_cross.after(x, self.cross(queries, memory, mask).reshape(x.shape))
         return self.around_feedforward(x, self.feedforward), seen
 
 
@@ -96,23 +98,31 @@ class DecoderLayer(nn.Module):
 class TransformerState:
     """Per layer, what self-attention has seen and what the memory looks like to cross-attention.
 
-    `source` says which row of the memory each row reads: a search that reorders hypotheses of the same sentence
-    moves their pasts, and leaves the much larger memory where it is.
+    `readers` rows in a row read each row of the memory: hypotheses of one sentence share what is known of it, and a
+    search that reorders them moves their pasts alone. `mask` is none where all of the memory is real.
     """
 
     length: int
     past: tuple[Cache, ...]
     memory: tuple[KeyValues, ...]
-    mask: Bool[Tensor, "n s"]
-    source: Int[Tensor, " n"]
+    mask: Bool[Tensor, "m s"] | None
+    readers: int
 
     def select(self, rows: Int[Tensor, " m"]) -> "TransformerState":
-        source = self.source[rows]
         past = tuple(cache.select(rows) for cache in self.past)
-        if torch.equal(source, self.source):
-            return TransformerState(self.length, past, self.memory, self.mask, source)
-        memory = tuple(seen.select(rows) for seen in self.memory)
-        return TransformerState(self.length, past, memory, self.mask[rows], source)
+        sources, readers = together(rows // self.readers if self.readers > 1 else rows)
+        if torch.equal(sources, torch.arange(len(self.memory[0].keys), device=rows.device)):
+            return TransformerState(self.length, past, self.memory, self.mask, readers)
+        memory = tuple(seen.select(sources) for seen in self.memory)
+        mask = None if self.mask is None else self.mask[sources]
+        return TransformerState(self.length, past, memory, mask, readers)
+
+
+def together(sources: Int[Tensor, " n"]) -> tuple[Int[Tensor, " m"], int]:
+    """Equal neighbours as one entry, and how many each stands for; as they are where these numbers differ."""
+    distinct, counts = torch.unique_consecutive(sources, return_counts=True)
+    readers = len(sources) // max(len(distinct), 1)
+    return (distinct, readers) if readers > 1 and bool((counts == readers).all()) else (sources, 1)
 
 
 class TransformerDecoder(nn.Module):
@@ -133,8 +143,7 @@ class TransformerDecoder(nn.Module):
     def begin(self, memory: Memory) -> TransformerState:
         layers = cast(Iterable[DecoderLayer], self.layers)
         past, seen = zip(*(layer.begin(memory.values) for layer in layers), strict=True)
-        source = torch.arange(len(memory.values), device=memory.values.device)
-        return TransformerState(0, past, seen, memory.mask, source)
+        return TransformerState(0, past, seen, None if bool(memory.mask.all()) else memory.mask, readers=1)
 
     def features(
         self, tokens: Int[Tensor, "n t"], state: TransformerState
@@ -145,7 +154,7 @@ class TransformerDecoder(nn.Module):
             x, seen = layer(x, past, memory, state.mask, relative)
             pasts.append(seen)
         length = state.length + tokens.shape[1]
-        return self.norm(x), TransformerState(length, tuple(pasts), state.memory, state.mask, state.source)
+        return self.norm(x), TransformerState(length, tuple(pasts), state.memory, state.mask, state.readers)
 
     def forward(
         self, tokens: Int[Tensor, "n t"], state: TransformerState

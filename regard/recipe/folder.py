@@ -2,6 +2,7 @@
 
 recipe.yaml  model.safetensors  source.* target.* (or shared.*: the tokenisers)  README.md (the model card)
 training.jsonl (the run, event by event)  data.json (what was read and left out)  manifest.json (sha256 of each)
+shortlist.safetensors (which target ids a source id may turn into; not where the vocabulary is small)
 """
 
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ from pathlib import Path
 import torch
 from safetensors.torch import save
 
+from regard.decoding.shortlist import Shortlist
 from regard.errors import ModelFormatError, RecipeError
 from regard.files import MANIFEST, check_manifest, write_atomically
 from regard.models.interface import SequenceToSequence
@@ -20,9 +22,10 @@ from regard.recipe.recipe import Recipe, parse, read_tree, to_yaml
 from regard.tasks.translate import Vocabularies
 from regard.text.load import load
 from regard.training.memory import SIGNS
-from regard.training.tensors import fill, finite, read_tensors, weights
+from regard.training.tensors import check_match, fill, finite, read_tensors, weights
 
 WEIGHTS, RECIPE, CARD, LOG, DATA = "model.safetensors", "recipe.yaml", "README.md", "training.jsonl", "data.json"
+SHORTLIST = "shortlist.safetensors"
 
 
 @dataclass(frozen=True)
@@ -33,6 +36,7 @@ class ModelFolder:
     recipe: Recipe
     vocabularies: Vocabularies
     model: SequenceToSequence
+    shortlist: Shortlist | None = None
 
 
 def write_recipe(folder: Path, recipe: Recipe, vocabularies: Vocabularies) -> None:
@@ -90,6 +94,29 @@ def write_weights(folder: Path, model: SequenceToSequence) -> None:
     write_atomically(folder / WEIGHTS, save({name: tensor.contiguous() for name, tensor in weights(model).items()}))
 
 
+def write_shortlist(folder: Path, shortlist: Shortlist) -> None:
+    ids = {"table": shortlist.table, "always": shortlist.always}
+    write_atomically(folder / SHORTLIST, save({name: tensor.int().contiguous() for name, tensor in ids.items()}))
+
+
+def read_shortlist(folder: Path, vocabularies: Vocabularies) -> Shortlist | None:
+    """None where the model has no shortlist: its vocabulary is small, or an older Regard trained it."""
+    path, vocab = folder / SHORTLIST, len(vocabularies.target)
+    if not path.exists():
+        return None
+    found = read_tensors(path)
+    each = found["table"].shape[-1] if "table" in found and found["table"].dim() else 0
+    always = found["always"].numel() if "always" in found else 0
+    sizes = {"table": (len(vocabularies.source), each), "always": (always,)}
+    check_match({name: torch.empty(size, dtype=torch.int32) for name, size in sizes.items()}, found, path)
+    for name, ids in found.items():
+        if ids.numel() and not 0 <= int(ids.min()) <= int(ids.max()) < vocab:
+            raise ModelFormatError(
+                f"{path}: tensor {name!r} holds ids outside the {vocab} of the vocabulary; train again"
+            )
+    return Shortlist(found["table"], found["always"], vocab)
+
+
 def read_model(folder: Path) -> ModelFolder:
     """The finished model in this directory; ModelFormatError says what is wrong with it."""
     if not folder.is_dir():
@@ -106,4 +133,4 @@ def read_model(folder: Path) -> ModelFolder:
     if not finite(stored):
         raise ModelFormatError(f"{folder / WEIGHTS}: holds values that are not finite; train again or copy it again")
     fill(weights(model), stored, folder / WEIGHTS)
-    return ModelFolder(folder, recipe, vocabularies, model)
+    return ModelFolder(folder, recipe, vocabularies, model, read_shortlist(folder, vocabularies))

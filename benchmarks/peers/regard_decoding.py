@@ -1,0 +1,42 @@
+"""Our torch engine through the public interface: `python -m benchmarks.peers.regard_decoding PLAN`.
+
+Text in, text out, tokenisers included. Asked {"beam": b} it translates all sources, asked {"beam": b, "sentence": i}
+one of them.
+"""
+
+import json
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks.peers.turns import Answers, serve
+from regard.decoding.options import SearchOptions
+from regard.engine import load
+from regard.workers import Workers
+
+Write = Callable[[Sequence[str], SearchOptions], Sequence[str]]
+
+
+def answer(plan: dict[str, Any], write: Write, answers: Answers) -> None:
+    texts = plan["texts"]
+
+    def work(asked: dict[str, Any]) -> dict[str, Any]:
+        search = SearchOptions(beam=asked["beam"], length_penalty=plan["length_penalty"])
+        return {"texts": write(texts if "sentence" not in asked else [texts[asked["sentence"]]], search)}
+
+    serve(answers, work)
+
+
+def main() -> None:
+    plan = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
+    answers, model, shortlist = Answers(), Path(plan["weights"]).parent, plan.get("shortlist", False)
+    if plan["workers"] == 1:
+        answer(plan, load(model, shortlist=shortlist).write, answers)
+        return
+    with Workers(model, plan["workers"], shortlist=shortlist) as workers:
+        answer(plan, lambda texts, search: list(workers.write(texts, search)), answers)
+
+
+if __name__ == "__main__":
+    main()

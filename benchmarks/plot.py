@@ -1,0 +1,90 @@
+"""Line charts with two logarithmic axes: one SVG file that needs no page around it."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from regard.explaining.chart import Scale, Series, number
+from regard.explaining.markup import text
+
+WIDTH, HEIGHT = 380, 270
+LEFT, RIGHT, TOP, BOTTOM = 56, 24, 44, 44
+HEAD = 34  # of the sheet, where the legend is
+MOST_TICKS = 7
+COLOURS, DASHES = ("#0072b2", "#d55e00", "#009e73"), ("none", "7 4", "2 3")
+STYLE = (
+    "text{font:12px system-ui,sans-serif;fill:#5b6776}.title{font-weight:600;fill:#1b2430}.unit{font-size:11px}"
+    ".x{text-anchor:middle}.y{text-anchor:end;dominant-baseline:central}"
+    ".rule{stroke:#dbe1e8}.line{fill:none;stroke-width:2}"
+)
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One chart; every line has the same x values, which become the ticks below it."""
+
+    title: str
+    unit: str
+    x_name: str
+    series: tuple[Series, ...]
+
+
+def sheet(title: str, panels: Sequence[Panel], columns: int) -> str:
+    """The panels in rows of `columns`, under one legend: line i has the same name in all of them."""
+    rows = -(-len(panels) // columns)
+    width, height = columns * WIDTH, HEAD + rows * HEIGHT
+    drawn = "".join(
+        f'<g transform="translate({i % columns * WIDTH} {HEAD + i // columns * HEIGHT})">{draw(panel)}</g>'
+        for i, panel in enumerate(panels)
+    )
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" '
+        f'role="img" aria-label="{text(title)}"><style>{STYLE}</style><rect width="{width}" height="{height}" '
+        f'fill="#fff"/>{legend([line.name for line in panels[0].series])}{drawn}</svg>\n'
+    )
+
+
+def legend(names: Sequence[str]) -> str:
+    return "".join(
+        f'<path class="line" stroke="{COLOURS[i]}" stroke-dasharray="{DASHES[i]}" d="M{LEFT + 160 * i} 20h28"/>'
+        f'<text x="{LEFT + 160 * i + 34}" y="24">{text(name)}</text>'
+        for i, name in enumerate(names)
+    )
+
+
+def draw(panel: Panel) -> str:
+    places = sorted({point.x for line in panel.series for point in line.points})
+    marks = ticks([point.y for line in panel.series for point in line.points])
+    x = Scale(math.log(places[0]), math.log(places[-1]), LEFT, WIDTH - RIGHT)
+    y = Scale(math.log(marks[0]), math.log(marks[-1]), HEIGHT - BOTTOM, TOP)
+    parts = [f'<text class="title" x="{LEFT}" y="16">{text(panel.title)}</text>']
+    parts.append(f'<text class="unit" x="{LEFT}" y="32">{text(panel.unit)}</text>')
+    for mark in marks:
+        height = y(math.log(mark))
+        parts.append(f'<path class="rule" d="M{LEFT} {height:.1f}H{WIDTH - RIGHT}"/>')
+        parts.append(f'<text class="y" x="{LEFT - 6}" y="{height:.1f}">{number(mark)}</text>')
+    for place in places:
+        parts.append(f'<text class="x" x="{x(math.log(place)):.1f}" y="{HEIGHT - BOTTOM + 16}">{number(place)}</text>')
+    parts.append(f'<text class="x" x="{(LEFT + WIDTH - RIGHT) / 2:g}" y="{HEIGHT - 8}">{text(panel.x_name)}</text>')
+    for i, line in enumerate(panel.series):
+        path = " ".join(f"{x(math.log(p.x)):.1f},{y(math.log(p.y)):.1f}" for p in line.points)
+        parts.append(f'<polyline class="line" stroke="{COLOURS[i]}" stroke-dasharray="{DASHES[i]}" points="{path}"/>')
+    return "".join(parts)
+
+
+def ticks(values: Sequence[float]) -> list[float]:
+    """Powers of ten that enclose the values, with 2 and 5 times each of them where few are enough.
+
+    They span ten times or more, so that noise does not look like growth.
+    """
+    low, high = min(values), max(values)
+    if high < 10 * low:
+        middle = math.sqrt(low * high)
+        low, high = min(low, middle / math.sqrt(10)), max(high, middle * math.sqrt(10))
+    first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
+    fine = [factor * 10.0**power for power in range(first, last + 1) for factor in (1, 2, 5)]
+    below = max(i for i, mark in enumerate(fine) if mark <= low * (1 + 1e-9))
+    above = next(i for i, mark in enumerate(fine) if mark >= high * (1 - 1e-9))
+    if above - below < MOST_TICKS:
+        return fine[below : above + 1]
+    return [10.0**power for power in range(first, last + 1)]

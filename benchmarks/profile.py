@@ -1,0 +1,148 @@
+"""Where the time goes, in one training step and in one batch of beam search: shares by kind of work.
+
+python -m benchmarks.profile     → results/bench-profile.json and .md
+"""
+
+import argparse
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from torch.autograd.profiler_util import FunctionEvent
+from torch.profiler import ProfilerActivity, profile
+
+from benchmarks.results import RESULTS, Result, write
+from benchmarks.shape import FULL, QUICK, Shape, examples, model, task
+from regard.decoding.bulk import translate
+from regard.decoding.options import SearchOptions
+from regard.training.events import Stepped
+from regard.training.loop import train
+from regard.training.options import TrainingOptions
+
+MATMUL, ATTENTION, RANDOM, LOSS = "matmul", "attention", "random numbers", "loss"
+OPTIMISER, NORM, SEARCH, ELEMENTWISE = "optimiser", "normalisation", "softmax and top-k", "elementwise and copies"
+PYTHON = "Python and dispatch"
+GROUPS = (MATMUL, ATTENTION, RANDOM, LOSS, OPTIMISER, NORM, SEARCH, ELEMENTWISE, PYTHON)
+OPERATIONS = {  # by a part of an operation's name; the first that fits
+    "attention": ATTENTION,
+    "vector_norm": OPTIMISER,  # clipping
+    "_norm": NORM,
+    "random_": RANDOM,
+    "bernoulli": RANDOM,
+    "native_dropout": RANDOM,
+    "fused_adam": OPTIMISER,
+    "foreach": OPTIMISER,
+    "softmax": SEARCH,
+    "topk": SEARCH,
+    "argmax": SEARCH,
+    "sort": SEARCH,
+    "logsumexp": SEARCH,
+}
+PRODUCTS = {"mm", "mm_", "addmm", "addmm_", "bmm", "baddbmm", "baddbmm_"}
+# Operations that only describe or reserve memory: their time is that of being called.
+EMPTY = {
+    "view", "t", "transpose", "permute", "as_strided", "expand", "slice", "select", "narrow", "unsqueeze", "squeeze",
+    "reshape", "flatten", "unflatten", "unfold", "unbind", "split", "chunk", "detach", "alias", "empty", "empty_like",
+    "empty_strided", "new_empty", "linear", "matmul", "layer_norm", "to", "_to_copy", "resolve_conj", "resolve_neg",
+    "result_type", "lift_fresh", "view_as", "expand_as", "set_", "resize_", "item", "_reshape_alias", "_unsafe_view",
+    "scaled_dot_product_attention",
+}  # fmt: skip
+OPTIONS = TrainingOptions(steps=1_000_000, saves=1, validations=0)  # never reached: one step at a time is asked for
+WARMUP, REPEATS, SENTENCES = 2, 3, 100
+SAME_LENGTH = SearchOptions(beam=5, max_ratio=1.0, max_extra=0)  # random weights hardly ever end a sentence
+
+
+def group(name: str, scopes: Iterable[str]) -> str:
+    """The kind of work of an operation inside these scopes.
+
+    A product counts as matmul wherever it stands, but in the optimiser: the output layer's are inside the loss.
+    """
+    above = " ".join(scopes)
+    operation = name.removeprefix("aten::")
+    if "Optimizer.step" in above and operation not in EMPTY:
+        return OPTIMISER
+    if operation in PRODUCTS:
+        return MATMUL
+    if operation == name or operation in EMPTY:  # a scope, whose own time is what lies between the operations
+        return PYTHON
+    if "CrossEntropy" in above:
+        return LOSS
+    return next((kind for part, kind in OPERATIONS.items() if part in operation), ELEMENTWISE)
+
+
+def scopes_of(event: FunctionEvent) -> Iterable[str]:
+    above = event.cpu_parent
+    while above is not None:
+        yield above.name
+        above = above.cpu_parent
+
+
+def shares(action: Callable[[], object]) -> dict[str, float]:
+    """The part of the wall time of one call that each group took; what no operation took is Python's."""
+    with profile(activities=[ProfilerActivity.CPU]) as recorded:
+        began = time.perf_counter()
+        action()
+        wall = time.perf_counter() - began
+    found = dict.fromkeys(GROUPS, 0.0)
+    for event in recorded.events():
+        found[group(event.name, scopes_of(event))] += event.self_cpu_time_total / 1e6 / wall
+    found[PYTHON] = 1 - sum(share for name, share in found.items() if name != PYTHON)
+    if found[PYTHON] < 0:
+        raise RuntimeError(f"operations took {1 - found[PYTHON]:.2f} of the wall time: some ran at the same time")
+    return found
+
+
+def measured(row: str, action: Callable[[], object]) -> dict[str, float]:
+    """Medians over several calls, and the seconds of a call without the profiler, which slows it down."""
+    plain = []
+    for _ in range(WARMUP + REPEATS):
+        began = time.perf_counter()
+        action()
+        plain.append(time.perf_counter() - began)
+    calls = [shares(action) for _ in range(REPEATS)]
+    medians = {name: statistics.median(call[name] for call in calls) for name in GROUPS}
+    total = sum(medians.values())  # medians of parts add up to 1 only nearly
+    figures = {f"{row}: {name}": share / total for name, share in medians.items() if share > 0}
+    return figures | {f"{row}: seconds": statistics.median(plain[WARMUP:])}
+
+
+def measure(shape: Shape = FULL) -> dict[str, float]:
+    """Shares of a step of the real training loop, and of a beam search over a batch of sentences."""
+    with tempfile.TemporaryDirectory() as folder:
+        events = train(model(shape), task(shape), OPTIONS, folder=Path(folder), width=shape.model.width)
+        step = measured("profile, training", lambda: next(e for e in events if isinstance(e, Stepped)))
+    speaker = model(shape).eval()
+    sources = [example.source.tolist() for example in examples(SENTENCES, shape.vocabulary, seed=2)]
+    return step | measured("profile, decoding", lambda: translate(speaker, sources, SAME_LENGTH))
+
+
+def notes(shape: Shape) -> str:
+    return (
+        f"Parts of the wall time, from torch's profiler, medians of {REPEATS}. Training: one step of the real "
+        f"loop, {shape.batch_tokens:,} tokens of random ids with the lengths of captions, vocabulary "
+        f"{shape.vocabulary:,}. Decoding: beam {SAME_LENGTH.beam}, {SENTENCES} sentences, outputs as long as "
+        "their sources. The products of the output layer are matmul; loss is the rest of it. Python and dispatch is "
+        "what no operation took; the profiler itself adds to it. The seconds are without the profiler."
+    )
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.profile", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="a tiny model, in seconds; the figures mean nothing")
+    parser.add_argument("--out", type=Path, default=RESULTS, help="folder of the result files")
+    chosen: Any = parser.parse_args(arguments)
+    shape, suffix = (QUICK, "-quick") if chosen.quick else (FULL, "")
+    began = time.perf_counter()
+    figures = measure(shape)
+    command = "python -m benchmarks.profile" + (" --quick" if chosen.quick else "")
+    result = Result(command, (time.perf_counter() - began) / 60, figures, notes(shape))
+    for key, value in write(f"bench-profile{suffix}", result, chosen.out)["figures"].items():
+        sys.stdout.write(f"{value:8.3f}  {key}\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,61 @@
+"""The likeliest token at every step: what beam search of width 1 finds, without the bookkeeping of a beam."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from regard.decoding.best import likeliest
+from regard.decoding.search import WASTE, check_lengths, stuck
+from regard.decoding.shortlist import Narrowed
+from regard.models.interface import Decoder, Memory
+
+
+@torch.no_grad()
+def greedy_search(
+    decoder: Decoder[Any],
+    memory: Memory,
+    *,
+    max_lengths: Int[Tensor, " n"],
+    bos: int,
+    eos: int,
+    never: Sequence[int] = (),
+    narrow: Narrowed | None = None,
+) -> list[list[int]]:
+    """For each sentence argmax p(token | tokens before), token by token; the end token is the last, if it came.
+
+    No probability is computed: the largest logit is enough. The columns `never` are not chosen. The caller puts the
+    model in eval mode.
+    """
+    check_lengths(max_lengths, memory)
+    output, ids = narrow or decoder.output, narrow.ids if narrow else None
+    banned = torch.tensor(list(never), dtype=torch.long)
+    state, last = decoder.begin(memory), max_lengths.new_full((len(max_lengths), 1), bos, dtype=torch.long)
+    written: list[list[int]] = [[] for _ in max_lengths]
+    rows, live, limits = list(range(len(written))), set(range(len(written))), max_lengths.tolist()
+    while live:
+        features, state = decoder.features(last, state)
+        logits = output(features[:, -1])
+        if len(banned):
+            logits = logits.index_fill_(1, banned, -torch.inf)
+        column = likeliest(logits)
+        refuse_stuck(logits.gather(1, column[:, None]), rows)
+        last = (column if ids is None else ids[column])[:, None]
+        for sentence, token in zip(rows, last[:, 0].tolist(), strict=True):
+            if sentence in live:
+                written[sentence].append(token)
+                if token == eos or len(written[sentence]) == limits[sentence]:
+                    live.remove(sentence)
+        if live and len(rows) - len(live) >= WASTE * len(rows):
+            going = torch.tensor([row for row, sentence in enumerate(rows) if sentence in live])
+            rows, last, state = [s for s in rows if s in live], last[going], state.select(going)
+    return written
+
+
+def refuse_stuck(best: Float[Tensor, "rows 1"], sentences: Sequence[int]) -> None:
+    """Where even the best logit is not finite, everything is forbidden or the model computes NaN."""
+    finite = best.isfinite()
+    if not finite.all():
+        raise stuck(sentences[int((~finite).nonzero()[0, 0])])

@@ -1,0 +1,228 @@
+"""Large files on all cores: one process for each, with one thread, its own copy of the model, and a share of the lines.
+
+A decoding step is many small products, and what two threads gain on those they lose in waiting for each other. The
+workers are fresh processes, not forks: a fork copies a process whose thread pools are running, without the threads.
+They speak JSON, a line for a line, over their own stdin and stdout, so that nothing but text reaches them.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from io import TextIOBase
+from itertools import islice
+from pathlib import Path
+from queue import SimpleQueue
+from types import TracebackType
+from typing import Any
+
+import torch
+
+from regard.decoding.options import SearchOptions
+from regard.engine import Candidate, Engine, Translation, load
+from regard.errors import DecodingError, RegardError
+
+WINDOW = 2048  # lines sorted by length together; two windows are held at a time, however long the file
+WORK = 12000  # characters given to a worker at once: large batches, and little to wait for at the end
+KINDS: list[type[RegardError]] = [RegardError, *RegardError.__subclasses__()]
+ERRORS = {kind.__name__: kind for kind in KINDS}
+
+# The child looks for modules exactly where its parent does: not in the folder that happens to be current.
+START = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from regard.workers import main; main()"
+
+
+class Workers:
+    """Processes that hold one model. `with Workers(model, 2) as workers`: they end with the block, however it ends."""
+
+    def __init__(self, model: Path, count: int, *, shortlist: bool = False) -> None:
+        self._workers = [Worker(model, shortlist) for _ in range(count)]
+        self._free: SimpleQueue[Worker] = SimpleQueue()
+        self._pool = ThreadPoolExecutor(count)  # a thread does nothing but wait for its worker
+
+    def __enter__(self) -> "Workers":
+        try:
+            searches = [worker.hear() for worker in self._workers]  # each says so once it has loaded the model
+            self.search = SearchOptions.model_validate(searches[0])
+        except BaseException:
+            self.end()
+            raise
+        for worker in self._workers:
+            self._free.put(worker)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.end()
+
+    def end(self) -> None:
+        for worker in self._workers:
+            worker.kill()
+        self._pool.shutdown(cancel_futures=True)  # the threads wait for processes that are gone: none hangs
+        for worker in self._workers:
+            worker.close()
+
+    def translate(
+        self, texts: Iterable[str], search: SearchOptions | None = None, prefix: str | None = None
+    ) -> Iterator[Translation]:
+        """One translation a text, in order, as an engine with one thread gives it for the same texts together.
+
+        Which texts share a batch does not change what a search finds, but may change the last digits of a score.
+        Reads ahead by two windows at most. The error of a worker is raised here.
+        """
+        wanted = {"search": (search or self.search).model_dump(), "prefix": prefix, "candidates": True}
+        return (translation(text, rows) for text, rows in self._spread(texts, wanted))
+
+    def write(self, texts: Iterable[str], search: SearchOptions | None = None) -> Iterator[str]:
+        """The same, but the text of the best translation alone."""
+        wanted = {"search": (search or self.search).model_dump(), "candidates": False}
+        return (found for _, found in self._spread(texts, wanted))
+
+    def _spread(self, texts: Iterable[str], wanted: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+        """Each text with its answer."""
+        lines, waiting = iter(texts), deque[tuple[list[str], list[tuple[list[int], Future[list[Any]]]]]]()
+        while window := list(islice(lines, WINDOW)):
+            asked = [(part, self._ask({"texts": [window[i] for i in part], **wanted})) for part in share(window)]
+            waiting.append((window, asked))
+            if len(waiting) == 2:
+                yield from gather(*waiting.popleft())
+        while waiting:
+            yield from gather(*waiting.popleft())
+
+    def _ask(self, request: dict[str, Any]) -> "Future[list[Any]]":
+        def wait() -> list[Any]:
+            worker = self._free.get()
+            try:
+                found: list[Any] = worker.ask(request)
+            finally:
+                self._free.put(worker)
+            return found
+
+        return self._pool.submit(wait)
+
+
+def share(texts: Sequence[str], work: int = WORK) -> list[list[int]]:
+    """The places of the texts, longest first, in parts of about `work` characters or one text.
+
+    Longest first, so that what is left for the end is short. Each text counts for a character more than it has.
+    """
+    parts: list[list[int]] = []
+    size = work
+    for place in sorted(range(len(texts)), key=lambda i: -len(texts[i])):
+        if size >= work:
+            parts.append([])
+            size = 0
+        parts[-1].append(place)
+        size += len(texts[place]) + 1
+    return parts
+
+
+def gather(window: Sequence[str], parts: Sequence[tuple[list[int], "Future[list[Any]]"]]) -> Iterator[tuple[str, Any]]:
+    """The texts with the answers of all parts, each at its place."""
+    found = {place: one for places, future in parts for place, one in zip(places, future.result(), strict=True)}
+    return ((text, found[place]) for place, text in enumerate(window))
+
+
+class Worker:
+    """One process, as its parent sees it."""
+
+    def __init__(self, model: Path, shortlist: bool) -> None:
+        one_thread = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}  # read when torch is imported
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", START, json.dumps(sys.path), str(model), json.dumps(shortlist)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env={**os.environ, **one_thread},
+            start_new_session=True,  # Ctrl-C is for the parent, which then ends this
+        )
+
+    def ask(self, request: Any) -> Any:
+        assert self.process.stdin is not None
+        try:
+            self.process.stdin.write(json.dumps(request).encode() + b"\n")
+            self.process.stdin.flush()
+        except OSError:
+            raise self.lost() from None
+        return self.hear()
+
+    def hear(self) -> Any:
+        """What the next answer holds; a refusal is raised as the error that it was."""
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        if not line.endswith(b"\n"):
+            raise self.lost()
+        answer = json.loads(line)
+        if "error" in answer:
+            raise ERRORS[answer["error"]](answer["message"])
+        return answer["found"]
+
+    def lost(self) -> DecodingError:
+        return DecodingError(
+            f"a worker process ended unexpectedly (exit code {self.process.wait()}), perhaps for want of memory; "
+            "try --workers 1"
+        )
+
+    def kill(self) -> None:
+        self.process.kill()
+
+    def close(self) -> None:
+        for pipe in (self.process.stdin, self.process.stdout):
+            with suppress(OSError):  # what could not be sent to the dead
+                if pipe is not None:
+                    pipe.close()
+        self.process.wait()
+
+
+def main() -> None:
+    """What a worker process runs. Whatever else prints in it goes to stderr: stdout is for answers."""
+    torch.set_num_threads(1)
+    with os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="ascii") as answers:
+        os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+        serve(lambda: load(sys.argv[2], shortlist=json.loads(sys.argv[3])), sys.stdin, answers)
+
+
+def serve(open_engine: Callable[[], Engine], requests: Iterable[str], answers: TextIOBase) -> None:
+    """Open the engine and say how it searches, then one answer a request until the parent is gone."""
+
+    def say(answer: dict[str, Any]) -> None:
+        answers.write(json.dumps(answer) + "\n")
+        answers.flush()
+
+    with suppress(BrokenPipeError):
+        try:
+            engine = open_engine()
+        except RegardError as error:
+            say(refusal(error))
+            return
+        say({"found": engine.search.model_dump()})
+        for request in requests:
+            say(answer_to(engine, json.loads(request)))
+
+
+def answer_to(engine: Engine, request: dict[str, Any]) -> dict[str, Any]:
+    texts, search = request["texts"], SearchOptions.model_validate(request["search"])
+    try:
+        if not request["candidates"]:
+            return {"found": engine.write(texts, search)}
+        prefix = request["prefix"]
+        found = engine.translate(texts, search, None if prefix is None else [prefix] * len(texts))
+    except RegardError as error:
+        return refusal(error)
+    return {"found": [[[c.text, c.score, c.log_probability, c.tokens] for c in one.candidates] for one in found]}
+
+
+def refusal(error: RegardError) -> dict[str, Any]:
+    return {"error": type(error).__name__, "message": str(error)}
+
+
+def translation(text: str, rows: Sequence[Sequence[Any]]) -> Translation:
+    return Translation(text, tuple(Candidate(said, score, total, tuple(names)) for said, score, total, names in rows))
+
+
+def cores() -> int:
+    """Processors that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

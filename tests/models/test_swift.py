@@ -1,0 +1,346 @@
+"""SwiftDecoder is TransformerDecoder in other words: whatever a search does with the state, the numbers are the same."""
+
+import random
+
+import pytest
+import torch
+
+from regard.decoding.bulk import translate, write
+from regard.decoding.options import SamplingOptions, SearchOptions
+from regard.decoding.sampling import sample
+from regard.decoding.search import Ban, beam_search
+from regard.models.interface import Decoder, Memory, OutputLayer, SequenceToSequence, State
+from regard.models.swift import SwiftDecoder
+from regard.recipe.build_transformer import build_transformer
+from regard.recipe.models import TransformerOptions
+from regard.text.special import BOS, EOS, PAD
+
+VOCAB, LONGEST = 11, 64
+SIZES = {"width": 12, "heads": 3, "feedforward": 7, "encoder_layers": 1, "decoder_layers": 2, "max_length": LONGEST}
+VARIANTS = {
+    "sinusoids before the norm": {},
+    "one head": {"heads": 1, "decoder_layers": 1},
+    "post-norm": {"order": "post"},
+    "post-norm, GELU, learned": {"order": "post", "activation": "gelu", "positions": "learned"},
+    "GELU, wide heads, untied": {"activation": "gelu", "head_width": 6, "tie_output": False},
+    "narrow heads": {"head_width": 2, "scale_embedding": False},
+    "learned": {"positions": "learned"},
+    "rotary": {"positions": "rotary"},
+    "rotary, wide heads, post-norm": {"positions": "rotary", "head_width": 6, "order": "post"},
+    "no positions": {"positions": "none"},
+    "concatenated": {"position_join": "concatenate", "position_width": 4, "tie_output": False},
+}
+SOURCES = [[4, 8, 5, 7, 6, 3], [7, 3], [5, 5, 4, 3]]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _unwritten_memory_is_nan():
+    """Storage that is read before it is written must show, and not only when chance left a NaN there."""
+    torch.use_deterministic_algorithms(True)
+    with torch.no_grad():
+        yield
+    torch.use_deterministic_algorithms(False)
+
+
+def build(**chosen) -> SequenceToSequence:
+    """In float64, with weights large enough that everything has an effect."""
+    torch.manual_seed(13)
+    model = build_transformer(TransformerOptions(**(SIZES | chosen)), VOCAB, VOCAB, True).double().eval()
+    for parameter in model.parameters():
+        parameter.add_(0.3 * torch.randn_like(parameter))
+    return model
+
+
+def encode(model, sources) -> Memory:
+    width = max(map(len, sources))
+    tokens = torch.tensor([source + [PAD] * (width - len(source)) for source in sources])
+    return model.encode(tokens, torch.arange(width) < torch.tensor([len(source) for source in sources])[:, None])
+
+
+@pytest.fixture(params=VARIANTS, scope="module")
+def model(request):
+    return build(**VARIANTS[request.param])
+
+
+@pytest.fixture(scope="module")
+def plain():
+    return build()
+
+
+@pytest.fixture(scope="module")
+def memory(model):
+    return encode(model, SOURCES)
+
+
+def tokens_of(*shape, seed=0):
+    return torch.randint(3, VOCAB, shape, generator=torch.Generator().manual_seed(seed))
+
+
+def forced(model, memory, tokens):
+    """Teacher forcing by the reference: what every way through the twin is held to."""
+    return model.decoder(tokens, model.decoder.begin(memory))[0]
+
+
+def close(ours, theirs):
+    torch.testing.assert_close(ours, theirs, rtol=1e-10, atol=1e-10)
+
+
+def steps(decoder, tokens, state):
+    """Logits of these tokens, one call each, and the state after them."""
+    found = []
+    for token in tokens.split(1, 1):
+        logits, state = decoder(token, state)
+        found.append(logits)
+    return torch.cat(found, 1), state
+
+
+# ---------------------------------------------------------------- one row for each sentence
+def test_the_twin_keeps_the_contract_of_a_decoder(plain):
+    swift = SwiftDecoder(plain.decoder)
+    assert isinstance(swift, Decoder)
+    assert isinstance(swift.output, OutputLayer)
+    assert isinstance(swift.begin(encode(plain, SOURCES)), State)
+
+
+def test_decoding_in_pieces_equals_the_reference_at_every_cut(model, memory):
+    tokens, swift = tokens_of(3, 5), SwiftDecoder(model.decoder)
+    expected = forced(model, memory, tokens)
+    close(swift(tokens, swift.begin(memory))[0], expected)
+    for cut in range(1, 5):
+        first, state = swift(tokens[:, :cut], swift.begin(memory))
+        close(torch.cat([first, swift(tokens[:, cut:], state)[0]], 1), expected)
+
+
+def test_step_by_step_equals_the_reference_while_the_cache_grows(model, memory):
+    tokens, swift = tokens_of(3, 50), SwiftDecoder(model.decoder)
+    close(steps(swift, tokens, swift.begin(memory))[0], forced(model, memory, tokens))
+
+
+@pytest.mark.parametrize("s", [1, 15, 16, 17, 33])
+def test_memories_of_every_length_are_read_to_their_end(plain, s):
+    sources = [tokens_of(s, seed=1).tolist(), [5], [6] * (s // 2 + 1)]
+    memory, tokens, swift = encode(plain, sources), tokens_of(3, 4), SwiftDecoder(plain.decoder)
+    close(steps(swift, tokens, swift.begin(memory))[0], forced(plain, memory, tokens))
+
+
+def test_hidden_memory_is_invisible_whatever_stands_there(model, memory):
+    tokens, swift = tokens_of(3, 4), SwiftDecoder(model.decoder)
+    poisoned = Memory(memory.values.masked_fill(~memory.mask[..., None], 1e4), memory.mask, memory.summary)
+    for start in (swift.begin(poisoned), swift.begin(poisoned).select(torch.tensor([0, 1, 2]))):
+        close(swift(tokens, start)[0], forced(model, memory, tokens))
+
+
+def test_logits_are_the_output_of_the_features(model, memory):
+    tokens, swift = tokens_of(3, 4), SwiftDecoder(model.decoder)
+    features, _ = swift.features(tokens, swift.begin(memory))
+    close(features, model.decoder.features(tokens, model.decoder.begin(memory))[0])
+    close(swift.output(features), forced(model, memory, tokens))
+    close(swift.output(features[:, -1]), model.decoder.output(features[:, -1]))
+
+
+def test_the_weights_of_the_output_layer_stay_open_to_view(model):
+    swift = SwiftDecoder(model.decoder)
+    assert torch.equal(swift.output.weight, model.decoder.output.weight)
+    assert (swift.output.bias is None) == (model.decoder.output.bias is None)
+    assert swift.output.bias is None or torch.equal(swift.output.bias, model.decoder.output.bias)
+
+
+def test_single_precision_differs_by_rounding_alone():
+    exact = build()
+    rounded = build().float()
+    memory, tokens, swift = encode(rounded, SOURCES), tokens_of(3, 20), SwiftDecoder(rounded.decoder)
+    ours, theirs = steps(swift, tokens, swift.begin(memory))[0], forced(exact, encode(exact, SOURCES), tokens)
+    torch.testing.assert_close(ours.double(), theirs, rtol=0, atol=2e-4)
+
+
+# ---------------------------------------------------------------- rows that are repeated, reordered and dropped
+def runs(sentences):
+    """Where neighbours of one sentence begin and end."""
+    starts = [i for i, s in enumerate(sentences) if i == 0 or s != sentences[i - 1]]
+    return [range(a, b) for a, b in zip(starts, [*starts[1:], len(sentences)], strict=True)]
+
+
+def repeat(sentences, rng):
+    copies = rng.choice([2, 3])
+    return [row for row in range(len(sentences)) for _ in range(copies)]
+
+
+def reorder(sentences, rng):
+    return [rng.choice(run) for run in runs(sentences) for _ in run]
+
+
+def thin(sentences, rng):
+    return [row for run in runs(sentences) for row in run[: max(1, len(run) - 1)]]
+
+
+def drop(sentences, rng):
+    gone = rng.randrange(len(runs(sentences)))
+    return [row for i, run in enumerate(runs(sentences)) for row in run if i != gone]
+
+
+def scatter(sentences, rng):
+    return [rng.randrange(len(sentences)) for _ in range(rng.randint(3, 7))]
+
+
+def stay(sentences, rng):
+    return list(range(len(sentences)))
+
+
+MOVES = (repeat, reorder, reorder, thin, drop, scatter, stay)
+
+
+def chain(model, sources, seed, length):
+    """The twin against teacher forcing of each row's own past, with a random selection after every token."""
+    rng, swift, memory = random.Random(seed), SwiftDecoder(model.decoder), encode(model, sources)
+    state, sentences, past = swift.begin(memory), list(range(len(sources))), torch.zeros(len(sources), 0).long()
+    moves = []
+    for step in range(length):
+        past = torch.cat([past, tokens_of(len(past), 1, seed=1000 * seed + step)], 1)
+        logits, state = swift(past[:, -1:], state)
+        close(logits[:, 0], forced(model, memory.select(torch.tensor(sentences)), past)[:, -1])
+        move = rng.choice(MOVES)
+        rows = move(sentences, rng)
+        if 2 <= len(rows) <= 18:
+            moves.append(move)
+            state, past, sentences = state.select(torch.tensor(rows)), past[rows], [sentences[row] for row in rows]
+    return set(moves)
+
+
+def test_any_chain_of_selections_is_the_reference_on_each_rows_own_past(model):
+    assert chain(model, SOURCES, seed=3, length=44) == set(MOVES)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_many_chains_of_selections_agree_with_the_reference(plain, seed):
+    chain(plain, [*SOURCES, [9] * 17], seed, length=44)
+
+
+BEAM = [[0, 1, 2], [0, 0, 0, 1, 1, 1, 2, 2, 2], [1, 0, 1, 5, 4, 3, 6, 7, 6], [0, 0, 2, 3, 3, 3, 8, 7, 6]]
+SELECTIONS = {  # one before each token
+    "into groups, and reordered in them": BEAM,
+    "the last row of a group alone": [*BEAM, [2, 5, 8], [2, 1, 0]],
+    "a group is dropped": [*BEAM, [0, 1, 2, 6, 7, 7], [3, 3, 4]],
+    "groups change places": [*BEAM, [6, 7, 8, 0, 1, 2, 3, 4, 5], [8, 6, 7, 2, 2, 2, 4, 5, 3]],
+    "one sentence in two groups": [*BEAM, [0, 1, 3, 4, 2, 0], [5, 4, 3, 2, 1, 0]],
+    "unequal groups": [*BEAM, [0, 0, 0, 4, 8, 8], [1, 5, 5, 2], [3, 3, 1, 1, 0, 0]],
+    "into groups before the first token": [[0, 0, 1, 1], [1, 0, 3, 2], [3, 3]],
+    "unequal groups before the first token": [[2, 2, 0], [0, 1, 1, 2], [3, 3, 0, 0]],
+}
+
+
+@pytest.mark.parametrize("name", SELECTIONS)
+def test_selecting_rows_commutes_with_decoding(model, memory, name):
+    swift = SwiftDecoder(model.decoder)
+    state, past, sentences = swift.begin(memory), tokens_of(3, 0), torch.arange(3)
+    for step, rows in enumerate(SELECTIONS[name]):
+        state, past, sentences = state.select(torch.tensor(rows)), past[rows], sentences[rows]
+        past = torch.cat([past, tokens_of(len(rows), 1, seed=step)], 1)
+        logits, state = swift(past[:, -1:], state)
+        close(logits[:, 0], forced(model, memory.select(sentences), past)[:, -1])
+
+
+def test_nothing_can_be_selected_and_nothing_begun(plain):
+    swift, memory, none = SwiftDecoder(plain.decoder), encode(plain, SOURCES), torch.zeros(0, dtype=torch.long)
+    for rows in ([0, 1, 2], [0, 0, 1, 1], [2, 0, 2]):
+        _, state = swift(tokens_of(len(rows), 1), swift.begin(memory).select(torch.tensor(rows)))
+        assert len(state.select(none).select(none).hidden) == 0
+    assert len(swift.begin(memory.select(none)).hidden) == 0
+
+
+# ---------------------------------------------------------------- branches
+@pytest.mark.parametrize("rows", [[0, 1, 2], [0, 0, 1, 1, 2, 2], [0, 0, 0, 2, 2, 2], [1, 0, 1]])
+@pytest.mark.parametrize("length", [1, 5, 8, 15, 16, 17, 31])
+def test_a_state_can_be_continued_twice(plain, rows, length):
+    """Neither branch sees the other, and the first goes on as if the second had never been."""
+    swift, sentences = SwiftDecoder(plain.decoder), torch.tensor(rows)
+    memory, past = encode(plain, SOURCES).select(sentences), tokens_of(len(rows), length)
+    _, state = steps(swift, past, swift.begin(encode(plain, SOURCES)).select(sentences))
+    ways = [tokens_of(len(rows), 18, seed=seed) for seed in (1, 2)]
+    expected = [forced(plain, memory, torch.cat([past, way], 1))[:, length:] for way in ways]
+    early, first = steps(swift, ways[0][:, :2], state)
+    whole, _ = steps(swift, ways[1], state)
+    late, _ = steps(swift, ways[0][:, 2:], first)
+    close(torch.cat([early, late], 1), expected[0])
+    close(whole, expected[1])
+
+
+@pytest.mark.parametrize("length", [1, 5, 16, 20])
+def test_what_is_selected_from_a_state_that_went_on_is_its_own_past(plain, length):
+    swift, memory, past = SwiftDecoder(plain.decoder), encode(plain, SOURCES), tokens_of(3, length)
+    _, state = steps(swift, past, swift.begin(memory))
+    after = tokens_of(3, 3, seed=1)
+    steps(swift, after, state)
+    for rows in ([0, 1, 2], [0, 0, 1, 1, 2, 2], [2, 0], [1, 1, 0]):
+        chosen, tail = state.select(torch.tensor(rows)), tokens_of(len(rows), 14, seed=2)
+        steps(swift, tail.flip(1)[:, :2], chosen)
+        found, _ = steps(swift, tail, chosen)
+        close(found, forced(plain, memory.select(torch.tensor(rows)), torch.cat([past[rows], tail], 1))[:, length:])
+
+
+# ---------------------------------------------------------------- searches
+def search(decoder, memory, **settings):
+    prefix, adjust = settings.pop("prefix", None), settings.pop("adjust", ())
+    return beam_search(
+        decoder,
+        memory,
+        max_lengths=torch.tensor([44, 13, 30]),
+        options=SearchOptions(**settings),
+        bos=BOS,
+        eos=EOS,
+        prefix=prefix,
+        adjust=adjust,
+    )
+
+
+def same(ours, theirs, close_to=1e-9):
+    assert [[(h.tokens, h.finished) for h in found] for found in ours] == [
+        [(h.tokens, h.finished) for h in found] for found in theirs
+    ]
+    for found, expected in zip(ours, theirs, strict=True):
+        assert [h.score for h in found] == pytest.approx([h.score for h in expected], abs=close_to)
+        for one, other in zip(found, expected, strict=True):
+            assert one.token_log_probs == pytest.approx(other.token_log_probs, abs=close_to)
+
+
+def test_beam_search_finds_the_same(model, memory):
+    swift = SwiftDecoder(model.decoder)
+    for settings in ({"beam": 1}, {"beam": 2, "length_penalty": 0.0}, {"beam": 5, "n_best": 5}):
+        same(search(swift, memory, **settings), search(model.decoder, memory, **settings))
+
+
+@pytest.mark.parametrize("settings", [{"beam": 1}, {"beam": 3, "n_best": 2}, {"prefix": [[4, 5], [], [6] * 9]}])
+def test_long_beam_searches_find_the_same(plain, settings):
+    def late(log_probs, tokens, sentences):
+        """The end token is faint, so that searches are long, and sentences are cut or end at different steps."""
+        return log_probs.index_add(1, torch.tensor([EOS]), torch.full((len(log_probs), 1), -6.0).double())
+
+    memory, swift = encode(plain, SOURCES), SwiftDecoder(plain.decoder)
+    ours = search(swift, memory, adjust=(late, Ban([PAD, BOS])), **settings)
+    same(ours, search(plain.decoder, memory, adjust=(late, Ban([PAD, BOS])), **settings))
+    assert max(len(h.tokens) for found in ours for h in found) > 12
+
+
+def test_the_same_seed_draws_the_same(model, memory):
+    swift = SwiftDecoder(model.decoder)
+    ours, theirs = (
+        sample(
+            decoder,
+            memory,
+            max_lengths=torch.tensor([30, 9, 17]),
+            options=SamplingOptions(samples=4, temperature=1.5, top_k=8),
+            bos=BOS,
+            eos=EOS,
+            generator=torch.Generator().manual_seed(6),
+        )
+        for decoder in (swift, model.decoder)
+    )
+    same(ours, theirs)
+
+
+def test_whole_files_are_translated_the_same(model):
+    sources = [[5, 6], [7, 8, 9, 10, 4], [6], [], [9, 9, 4], [4, 5] * 9]
+    twin = SequenceToSequence(model.encoder, SwiftDecoder(model.decoder))
+    for beam in (1, 4):
+        options = SearchOptions(beam=beam, max_ratio=1.0, max_extra=4)
+        same(translate(twin, sources, options, batch_tokens=40), translate(model, sources, options))
+        assert write(twin, sources, options, batch_tokens=40) == write(model, sources, options)
