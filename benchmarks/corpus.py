@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -88,7 +89,7 @@ def settings(shape: Shape, raw: Path) -> dict[str, object]:
     }
 
 
-def write_ids(folder: Path, name: str, examples: list[Example]) -> None:
+def write_ids(folder: Path, name: str, examples: Sequence[Example]) -> None:
     """Ids as words: no tokeniser of a peer can cut them otherwise."""
     for side in SIDES:
         rows = (getattr(example, side).tolist() for example in examples)

@@ -19,13 +19,15 @@ from regard.exporting.ctranslate2 import Quantise, export_ctranslate2
 from regard.recipe.folder import ModelFolder
 from regard.text.special import EOS
 
-OURS, FP32, INT8, TRANSFORMERS = "Regard", "CTranslate2 fp32", "CTranslate2 int8", "transformers"
-EVERYBODY = (OURS, FP32, INT8, TRANSFORMERS)
+OURS, SHORTLIST = "Regard", "Regard, shortlist"
+FP32, INT8, TRANSFORMERS = "CTranslate2 fp32", "CTranslate2 int8", "transformers"
+EVERYBODY = (OURS, SHORTLIST, FP32, INT8, TRANSFORMERS)
 BEAMS = (5, 1)
 AGREES = 1e-4  # in log p of a token: the weights were carried over rightly
 QUANTISED: dict[str, Quantise] = {FP32: "float32", INT8: "int8"}
 MODULES = {
     OURS: "regard_decoding",
+    SHORTLIST: "regard_decoding",
     FP32: "ctranslate2_decoding",
     INT8: "ctranslate2_decoding",
     TRANSFORMERS: "transformers_decoding",
@@ -74,16 +76,16 @@ def forms() -> set[tuple[int, int]]:
 
 
 def peers(test: TestSet, work: Path, names: Sequence[str]) -> list[Peer]:
-    """Every peer in both forms; transformers has but the first."""
+    """Every peer in both forms; transformers has but the first. A model may have no shortlist."""
     place = work / "decoding"
     place.mkdir(parents=True, exist_ok=True)
     found = []
     for name in names:
-        python = Path(sys.executable) if name == OURS else interpreter("transformers", work)
+        python = Path(sys.executable) if name in (OURS, SHORTLIST) else interpreter("transformers", work)
         for workers, threads in sorted(forms()):
-            if name == TRANSFORMERS and workers > 1:
+            if (name == TRANSFORMERS and workers > 1) or (name == SHORTLIST and test.folder.shortlist is None):
                 continue
-            chosen: dict[str, object] = {"workers": workers, "threads": threads}
+            chosen: dict[str, object] = {"workers": workers, "threads": threads, "shortlist": name == SHORTLIST}
             if name in QUANTISED:
                 chosen |= {"exported": str(exported(test, place, name)), "compute": QUANTISED[name]}
             label = f"{name} {workers}×{threads}"
@@ -166,9 +168,13 @@ def turn(player: Player, beam: int, test: TestSet, one: Measured) -> Measured:
     return one
 
 
-def of(measured: Mapping[str, Measured], name: str) -> Measured | None:
+def have(measured: Mapping[str, Measured], *names: str) -> bool:
+    return set(names) <= set(by_peer(measured))
+
+
+def of(measured: Mapping[str, Measured], name: str) -> Measured:
     """What was measured of this peer, in its best form."""
-    return next((measured[labels[0]] for peer, labels in by_peer(measured).items() if peer == name), None)
+    return measured[by_peer(measured)[name][0]]
 
 
 def figures(beams: Mapping[int, Mapping[str, Measured]], test: TestSet) -> dict[str, float]:
@@ -178,30 +184,27 @@ def figures(beams: Mapping[int, Mapping[str, Measured]], test: TestSet) -> dict[
             found[f"decoding, beam {beam}, {label}: tokens/s"] = one.tokens / one.typical
             found[f"decoding, beam {beam}, {label}: sentences/s"] = len(one.texts) / one.typical
             found[f"decoding, beam {beam}, {label}: BLEU"] = bleu(one.texts, test.references).score
-    ratios = {
-        f"decode_beam{beam}_vs_{word}": ratio(measured, name)
-        for beam, measured in beams.items()
-        for word, name in (("ctranslate2", FP32), ("transformers", TRANSFORMERS))
-    }
-    found |= {name: value for name, value in ratios.items() if value is not None}
-    shares = [share for measured in beams.values() if (share := equal(measured)) is not None]
-    return found | ({"decode_same_outputs": min(shares)} if shares else {})
+        for word, name in (("ctranslate2", FP32), ("transformers", TRANSFORMERS)):
+            if have(measured, OURS, name):
+                found[f"decode_beam{beam}_vs_{word}"] = ratio(measured, OURS, name)
+    both = list(beams.values())
+    if all(have(measured, SHORTLIST, FP32) for measured in both):
+        found["decode_shortlist_vs_ctranslate2"] = min(ratio(measured, SHORTLIST, FP32) for measured in both)
+    if all(have(measured, OURS, FP32) for measured in both):
+        found["decode_same_outputs"] = min(equal(measured) for measured in both)
+    return found
 
 
-def ratio(measured: Mapping[str, Measured], name: str) -> float | None:
-    """How many times as fast as `name` we are: the median over the rounds."""
-    ours, theirs = of(measured, OURS), of(measured, name)
-    if not ours or not theirs:
-        return None
-    return statistics.median(b / a for a, b in zip(ours.seconds, theirs.seconds, strict=True))
+def ratio(measured: Mapping[str, Measured], one: str, other: str) -> float:
+    """How many times as fast as the other one is: the median over the rounds."""
+    seconds = zip(of(measured, one).seconds, of(measured, other).seconds, strict=True)
+    return statistics.median(theirs / ours for ours, theirs in seconds)
 
 
-def equal(measured: Mapping[str, Measured]) -> float | None:
+def equal(measured: Mapping[str, Measured]) -> float:
     """The share of the sentences that CTranslate2 translates just as we do."""
-    ours, theirs = of(measured, OURS), of(measured, FP32)
-    if not ours or not theirs:
-        return None
-    return statistics.mean(a == b for a, b in zip(ours.texts, theirs.texts, strict=True))
+    pairs = zip(of(measured, OURS).texts, of(measured, FP32).texts, strict=True)
+    return statistics.mean(ours == theirs for ours, theirs in pairs)
 
 
 # ---------------------------------------------------------------- one sentence

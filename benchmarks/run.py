@@ -18,7 +18,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks import decoding, growth, memory, profile, startup, training
+from benchmarks import decoding, growth, lengths, memory, profile, startup, training
 from benchmarks.corpus import Corpus, corpus
 from benchmarks.decoding import TestSet
 from benchmarks.results import RESULTS, ROOT, Result, page, write
@@ -55,7 +55,8 @@ class Bench:
         shutil.rmtree(folder, ignore_errors=True)
         long = ["--steps", "4"] if self.quick else ["--budget", f"{MINUTES}m"]
         say("training the model that everybody decodes with ...")
-        command = [sys.executable, "-m", "regard", "train", self.text().folder / "recipe.yaml", "--out", folder, *long]
+        recipe = str(self.text().folder / "recipe.yaml")
+        command = [sys.executable, "-m", "regard", "train", recipe, "--out", str(folder), *long]
         settings = [word for setting in LEARNING for word in ("--set", setting)]
         subprocess.run([*command, *settings, *(["--quiet"] if self.quick else [])], check=True, cwd=ROOT)
         return folder
@@ -73,7 +74,7 @@ class Bench:
         return decoding.measure(self.shape, test, self.work, names)
 
     def growth(self) -> dict[str, float]:
-        return growth.measure(growth.QUICK if self.quick else growth.FULL)
+        return growth.measure(lengths.QUICK if self.quick else lengths.FULL)
 
     def memory(self) -> dict[str, float]:
         return memory.measure(memory.QUICK if self.quick else memory.FULL)
@@ -133,7 +134,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         work = Path(stack.enter_context(tempfile.TemporaryDirectory())) if chosen.quick else chosen.work.absolute()
         bench = Bench(QUICK if chosen.quick else FULL, work)
         name = "bench-quick" if chosen.quick else "bench"
-        began, figures = time.perf_counter(), {}
+        figures: dict[str, float] = {}
+        began = time.perf_counter()
         for section in chosen.only:
             say(f"{section} ({(time.perf_counter() - began) / 60:.0f} min so far)")
             figures |= bench.sections[section]()

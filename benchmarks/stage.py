@@ -73,7 +73,7 @@ def players(peers: Sequence[Peer], logs: Path) -> Iterator[list[Player]]:
     """All peers started, and ready for their first turn."""
     logs.mkdir(parents=True, exist_ok=True)
     with ExitStack() as stack:
-        started = []
+        started: list[Player] = []
         for peer in peers:
             player = Player(peer, logs / f"{peer.module}-{len(started)}.log")
             stack.callback(player.close)

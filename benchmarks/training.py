@@ -41,7 +41,7 @@ class Rounds:
 def measure(shape: Shape, found: Corpus, work: Path, names: Sequence[str] = EVERYBODY) -> dict[str, float]:
     """Medians; our speed over theirs, the median over the rounds of the quotient within a round; the limit."""
     rounds = take_turns(shape, found, work, names)
-    return ratios(rounds.speeds) | of_the_limit(rounds, Cost(found.recipe.model, len(found.tokeniser)), found)
+    return ratios(rounds.speeds) | of_the_limit(rounds, Cost(shape.model, len(found.tokeniser)), found)
 
 
 def take_turns(shape: Shape, found: Corpus, work: Path, names: Sequence[str]) -> Rounds:

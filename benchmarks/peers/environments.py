@@ -17,9 +17,9 @@ def interpreter(name: str, work: Path) -> Path:
         return python
     sys.stderr.write(f"installing {name} into {folder} (minutes, once) ...\n")
     subprocess.run([sys.executable, "-m", "venv", "--clear", folder], check=True)
-    install = [python, "-m", "pip", "--quiet", "--disable-pip-version-check", "install"]
+    install = [str(python), "-m", "pip", "--quiet", "--disable-pip-version-check", "install"]
     # torch first, by its exact version: what depends on it may otherwise fetch gigabytes for a GPU that is not there.
     subprocess.run([*install, wanted.splitlines()[0]], check=True, stdout=sys.stderr)
-    subprocess.run([*install, "-r", HERE / f"{name}.txt"], check=True, stdout=sys.stderr)
+    subprocess.run([*install, "-r", str(HERE / f"{name}.txt")], check=True, stdout=sys.stderr)
     done.write_text(wanted, encoding="utf-8")
     return python

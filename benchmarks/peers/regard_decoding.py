@@ -1,21 +1,23 @@
-"""Our torch engine through the public interface: `python -m benchmarks.peers.regard_decoding PLAN`.
+"""Our torch engine as `regard translate` uses it: `python -m benchmarks.peers.regard_decoding PLAN`.
 
 Text in, text out, tokenisers included. Asked {"beam": b} it translates all sources, asked {"beam": b, "sentence": i}
 one of them.
 """
 
 import json
+import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from benchmarks.peers.turns import Answers, serve
+from regard.allocator import settle_allocator
 from regard.decoding.options import SearchOptions
 from regard.engine import load
 from regard.workers import Workers
 
-Write = Callable[[Sequence[str], SearchOptions], Sequence[str]]
+Write = Callable[[Sequence[str], SearchOptions], Iterable[str]]
 
 
 def answer(plan: dict[str, Any], write: Write, answers: Answers) -> None:
@@ -23,20 +25,21 @@ def answer(plan: dict[str, Any], write: Write, answers: Answers) -> None:
 
     def work(asked: dict[str, Any]) -> dict[str, Any]:
         search = SearchOptions(beam=asked["beam"], length_penalty=plan["length_penalty"])
-        return {"texts": write(texts if "sentence" not in asked else [texts[asked["sentence"]]], search)}
+        return {"texts": list(write(texts if "sentence" not in asked else [texts[asked["sentence"]]], search))}
 
     serve(answers, work)
 
 
 def main() -> None:
     plan = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
-    answers, model, shortlist = Answers(), Path(plan["weights"]).parent, plan.get("shortlist", False)
+    answers, model = Answers(), Path(plan["weights"]).parent
     if plan["workers"] == 1:
-        answer(plan, load(model, shortlist=shortlist).write, answers)
+        answer(plan, load(model, shortlist=plan["shortlist"]).write, answers)
         return
-    with Workers(model, plan["workers"], shortlist=shortlist) as workers:
-        answer(plan, lambda texts, search: list(workers.write(texts, search)), answers)
+    with Workers(model, plan["workers"], shortlist=plan["shortlist"]) as workers:
+        answer(plan, workers.write, answers)
 
 
 if __name__ == "__main__":
+    settle_allocator(["translate"], os.environ)  # as the command does
     main()

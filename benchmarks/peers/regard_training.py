@@ -1,10 +1,12 @@
 """`regard train`, a block of steps at a time: `python -m benchmarks.peers.regard_training PLAN`."""
 
 import json
+import os
 import sys
 from pathlib import Path
 
 from benchmarks.peers.turns import Turns
+from regard.allocator import settle_allocator
 from regard.cli import main as regard
 from regard.training.events import Skipped, Stepped
 from regard.training.loop import Run
@@ -26,4 +28,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    settle_allocator(["train"], os.environ)  # as the command does
     main()

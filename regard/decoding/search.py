@@ -18,6 +18,7 @@ from regard.errors import DecodingError
 from regard.models.interface import Decoder, Memory, State
 
 WASTE = 0.1  # of the rows may be over before they are dropped
+ROWS = 80  # that go through the output layer at a time
 
 
 @dataclass(frozen=True)
@@ -81,6 +82,9 @@ class Beam:
             self.sentences, self.total[rows, columns], self.tokens[rows, columns], self.log_probs[rows, columns]
         )
 
+    def part(self, rows: slice) -> "Beam":
+        return Beam(self.sentences[rows], self.total[rows], self.tokens[rows], self.log_probs[rows])
+
     def keep(self, rows: Int[Tensor, " m"], columns: int) -> "Beam":
         """These sentences, and of each the first `columns` hypotheses."""
         cut = slice(columns)
@@ -115,22 +119,30 @@ class Found:
                 self.to_beat[sentence] = found[self.n_best - 1].score
 
 
+Score = Callable[[Tensor, Beam], Tensor]  # features of a beam's rows → log p of each column
+
+
 def extend(
-    beam: Beam, log_probs: Float[Tensor, "rows columns"], candidates: int, ids: Int[Tensor, " columns"] | None
+    beam: Beam, features: Float[Tensor, "rows d"], score: Score, candidates: int, ids: Int[Tensor, " columns"] | None
 ) -> tuple[Beam, Int[Tensor, "n k"]]:
     """Each sentence's best continuations by one token, best first, and which hypothesis each of them continues.
 
-    `ids` are the tokens that the columns stand for; none: each for itself.
+    `ids` are the tokens that the columns stand for; none: each for itself. The probabilities of all rows together
+    would not fit into the processor's cache: a few sentences are finished at a time.
     """
-    total, parent, column = best_continuations(log_probs, beam.total, candidates)
-    old = beam.pick(parent)
-    token = column if ids is None else ids[column]
-    tokens = torch.cat([old.tokens, token[..., None]], dim=-1)
-    # Not total − old.total: it would be rounded.
     n, width = beam.total.shape
-    step = log_probs.view(n, width, -1)[torch.arange(n, device=parent.device)[:, None], parent, column]
-    steps = torch.cat([old.log_probs, step[..., None]], dim=-1)
-    return Beam(beam.sentences, total, tokens, steps), parent
+    count, found = max(1, ROWS // width), []
+    for start in range(0, n, count):
+        part = beam.part(slice(start, start + count))
+        log_probs = score(features[start * width : (start + count) * width], part)
+        total, parent, column = best_continuations(log_probs, part.total, candidates)
+        # Not total − the total before: it would be rounded.
+        step = log_probs[parent + width * torch.arange(len(parent), device=parent.device)[:, None], column]
+        found.append((total, parent, column, step))
+    total, parent, column, step = (torch.cat(parts) for parts in zip(*found, strict=True))
+    old = beam.pick(parent)
+    tokens = torch.cat([old.tokens, (column if ids is None else ids[column])[..., None]], dim=-1)
+    return Beam(beam.sentences, total, tokens, torch.cat([old.log_probs, step[..., None]], dim=-1)), parent
 
 
 def attainable(
@@ -285,10 +297,14 @@ def beam_search(
     forced = forced if narrow is None else narrow.columns_of(forced)
     state, last = decoder.begin(memory), max_lengths.new_full((n, 1), bos, dtype=torch.long)
     beam, output, ids = nothing_yet(n, device), narrow or decoder.output, narrow.ids if narrow else None
+
+    def score(features: Float[Tensor, "rows d"], part: Beam) -> Float[Tensor, "rows columns"]:
+        return constrain(log_softmax_(output(features)), part, forced, adjust)
+
     while len(beam.sentences):
-        log_probs, state = next_log_probs(decoder, output, last, state)
+        features, state = decoder.features(last, state)
         # Each live hypothesis ends in one way only, so twice the width holds `width` that go on.
-        grown, parent = extend(beam, constrain(log_probs, beam, forced, adjust), 2 * width, ids)
+        grown, parent = extend(beam, features[:, -1], score, 2 * width, ids)
         check_possible(grown.total, beam)
         ends = grown.tokens[..., -1] == eos
         collect(grown, ends, found, width)

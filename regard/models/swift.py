@@ -14,12 +14,13 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from regard.layers.feedforward import FeedForward
+from regard.layers.feedforward import Activation, FeedForward
 from regard.layers.relations import rotate
 from regard.layers.residual import PostNorm, PreNorm
 from regard.models.interface import Memory, OutputLayer
 from regard.models.transformer import DecoderLayer, TransformerDecoder, together
 
+IN_PLACE: dict[Activation, Activation] = {F.relu: torch.relu_}  # what it is applied to is read by nobody else
 VECTOR = 16  # numbers that the widest vector unit takes at once
 
 
@@ -36,6 +37,10 @@ class Affine:
 
     def __call__(self, x: Float[Tensor, "n d"]) -> Float[Tensor, "n e"]:
         return torch.addmm(self.bias, x, self.weight)
+
+    def onto(self, total: Float[Tensor, "n e"], x: Float[Tensor, "n d"]) -> Float[Tensor, "n e"]:
+        """total + x W + b, written over total: no copy of anything."""
+        return total.addmm_(x, self.weight).add_(self.bias)
 
 
 # ---------------------------------------------------------------- caches
@@ -55,6 +60,7 @@ class Beside:
         if self.filled != at or whole(end) > data.shape[1]:
             room = data.new_empty(len(entries), whole(2 * end), *data.shape[2:])
             room[:, :at] = data[:, :at]
+            room[:, at : whole(at)] = 0
             return Beside(room, at).write(entries, at)
         data[:, at:end] = entries
         if whole(end) > whole(at):
@@ -107,6 +113,8 @@ class Across:
         fresh = Across(self.keys.new_empty(m, h, e, room), self.keys.new_empty(m, h, room, e), filled)
         fresh.keys[..., :filled] = self.keys[..., :filled]
         fresh.values[:, :, :filled] = self.values[:, :, :filled]
+        fresh.keys[..., filled : whole(filled)] = 0
+        fresh.values[:, :, filled : whole(filled)] = 0
         return fresh
 
     def select(self, sentences: Int[Tensor, " k"]) -> "Across":
@@ -213,7 +221,8 @@ class SwiftLayer:
     def __init__(self, layer: DecoderLayer) -> None:
         attention, cross, feedforward = layer.attention, layer.cross, cast(FeedForward, layer.feedforward)
         arounds = (layer.around_attention, layer.around_cross, layer.around_feedforward)
-        self.heads, self.activation = attention.heads, feedforward.activation
+        self.heads = attention.heads
+        self.activation = IN_PLACE.get(feedforward.activation, feedforward.activation)
         self.pre = isinstance(layer.around_attention, PreNorm)
         self.attention_norm, self.cross_norm, self.feedforward_norm = (Norm.of(cast(Any, a)) for a in arounds)
         self.packed, self.output = Affine.of(attention.packed), Affine.of(attention.output)
@@ -222,36 +231,32 @@ class SwiftLayer:
 
     def begin(self, memory: Float[Tensor, "m s d"]) -> tuple[Beside, Across]:
         """An empty cache, and the memory as this layer sees it, computed once."""
-        seen = self.remembered(memory.flatten(0, 1)).view(*memory.shape[:2], 2, self.heads, -1)
+        packed = self.remembered(memory.flatten(0, 1))
+        seen = packed.view(*memory.shape[:2], 2, self.heads, packed.shape[1] // (2 * self.heads))
         return Beside(seen[:, :0], 0), Across.of(seen)
-
-    def around(self, norm: Norm, x: Float[Tensor, "n d"], f: Callable[[Tensor], Tensor]) -> Float[Tensor, "n d"]:
-        """x + f(LN(x)), or LN(x + f(x))."""
-        return f(norm(x)).add_(x) if self.pre else norm(f(x).add_(x))
 
     def __call__(
         self, x: Float[Tensor, "n d"], past: Beside | Across, memory: Across, step: Step
     ) -> tuple[Float[Tensor, "n d"], Beside | Across]:
+        """What the layer makes of x, which it writes over, and the past with this token in it."""
         m, e = len(memory.keys), memory.keys.shape[2]
-        written = []
+        packed = self.packed(self.before(self.attention_norm, x)).view(m, -1, 3, self.heads, e)
+        if step.angles is not None:
+            turned = packed[:, :, :2]
+            packed[:, :, :2] = rotate(turned.flatten(1, 3)[:, :, None], step.angles).view_as(turned)
+        past = past.write(packed[:, :, 1:], step.entries)
+        seen = side_by_side(past.read(packed[:, :, 0], step.own))
+        x = self.after(self.attention_norm, self.output.onto(x, seen))
+        q = self.query(self.before(self.cross_norm, x)).view(m, -1, self.heads, e)
+        x = self.after(self.cross_norm, self.cross_output.onto(x, side_by_side(memory.read(q, step.hidden))))
+        inner = self.activation(self.inner(self.before(self.feedforward_norm, x)))
+        return self.after(self.feedforward_norm, self.outer.onto(x, inner)), past
 
-        def attend_to_past(y: Float[Tensor, "n d"]) -> Float[Tensor, "n d"]:
-            packed = self.packed(y).view(m, -1, 3, self.heads, e)
-            if step.angles is not None:
-                packed[:, :, :2] = rotate(packed[:, :, :2].flatten(1, 2), step.angles).view_as(packed[:, :, :2])
-            written.append(past.write(packed[:, :, 1:], step.entries))
-            return self.output(side_by_side(written[0].read(packed[:, :, 0], step.own)))
+    def before(self, norm: Norm, x: Float[Tensor, "n d"]) -> Float[Tensor, "n d"]:
+        return norm(x) if self.pre else x
 
-        def attend_to_memory(y: Float[Tensor, "n d"]) -> Float[Tensor, "n d"]:
-            q = self.query(y).view(m, -1, self.heads, e)
-            return self.cross_output(side_by_side(memory.read(q, step.hidden)))
-
-        def transform(y: Float[Tensor, "n d"]) -> Float[Tensor, "n d"]:
-            return self.outer(self.activation(self.inner(y)))
-
-        x = self.around(self.attention_norm, x, attend_to_past)
-        x = self.around(self.cross_norm, x, attend_to_memory)
-        return self.around(self.feedforward_norm, x, transform), written[0]
+    def after(self, norm: Norm, x: Float[Tensor, "n d"]) -> Float[Tensor, "n d"]:
+        return x if self.pre else norm(x)
 
 
 def side_by_side(heads: Float[Tensor, "m h w e"]) -> Float[Tensor, "n d"]:

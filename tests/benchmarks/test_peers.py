@@ -138,9 +138,9 @@ def test_speeds_are_compared_within_a_round_and_equal_outputs_counted():
         "CTranslate2 fp32 2×1": Measured([4.0, 4.0, 6.0], ["a", "c"], 10),
         "transformers 1×2": Measured([20.0, 20.0, 20.0], ["a", "b"], 10),
     }
-    assert decoding.ratio(measured, "CTranslate2 fp32") == 2  # 4/2, 4/4, 6/2
-    assert decoding.ratio(measured, "transformers") == 10
-    assert decoding.ratio(measured, "CTranslate2 int8") is None
+    assert decoding.ratio(measured, "Regard", "CTranslate2 fp32") == 2  # 4/2, 4/4, 6/2
+    assert decoding.ratio(measured, "Regard", "transformers") == 10
+    assert not decoding.have(measured, "Regard", "CTranslate2 int8")
     assert decoding.equal(measured) == 0.5
 
 
