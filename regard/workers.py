@@ -27,7 +27,7 @@ from regard.engine import Candidate, Engine, Translation, load
 from regard.errors import DecodingError, RegardError
 
 WINDOW = 2048  # lines sorted by length together; two windows are held at a time, however long the file
-WORK = 12000  # characters given to a worker at once: large batches, and little to wait for at the end
+LARGE, SMALL = 16000, 2000  # characters given to a worker at once, at most and at least
 KINDS: list[type[RegardError]] = [RegardError, *RegardError.__subclasses__()]
 ERRORS = {kind.__name__: kind for kind in KINDS}
 
@@ -86,7 +86,7 @@ class Workers:
         """Each text with its answer."""
         lines, waiting = iter(texts), deque[tuple[list[str], list[tuple[list[int], Future[list[Any]]]]]]()
         while window := list(islice(lines, WINDOW)):
-            asked = [(part, self._ask({"texts": [window[i] for i in part], **wanted})) for part in share(window)]
+            asked = [(part, self._ask({"texts": [window[i] for i in part], **wanted})) for part in share(window, len(self._workers))]
             waiting.append((window, asked))
             if len(waiting) == 2:
                 yield from gather(*waiting.popleft())
@@ -105,19 +105,21 @@ class Workers:
         return self._pool.submit(wait)
 
 
-def share(texts: Sequence[str], work: int = WORK) -> list[list[int]]:
-    """The places of the texts, longest first, in parts of about `work` characters or one text.
+def share(texts: Sequence[str], workers: int) -> list[list[int]]:
+    """The places of the texts, longest first, in parts for several workers, each at least one text.
 
-    Longest first, so that what is left for the end is short. Each text counts for a character more than it has.
+    Large parts make large batches. Towards the end they shrink with what is left, so that all workers end together.
+    Each text counts for a character more than it has.
     """
     parts: list[list[int]] = []
-    size = work
+    left, size, enough = sum(map(len, texts)) + len(texts), 0, 0
     for place in sorted(range(len(texts)), key=lambda i: -len(texts[i])):
-        if size >= work:
+        if size >= enough:
             parts.append([])
-            size = 0
+            size, enough = 0, min(LARGE, max(SMALL, left // (2 * workers)))
         parts[-1].append(place)
         size += len(texts[place]) + 1
+        left -= len(texts[place]) + 1
     return parts
 
 

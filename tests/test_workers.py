@@ -13,7 +13,7 @@ from regard.decoding.options import SearchOptions
 from regard.engine import load
 from regard.errors import DecodingError, ModelFormatError
 from regard.files import write_manifest
-from regard.workers import WINDOW, Workers, cores, serve, share
+from regard.workers import LARGE, SMALL, WINDOW, Workers, cores, serve, share
 
 TEXTS = ["abc de", "", "a", " \t", "edc ba", "a", "bad cab " * 3, "é\udc80"]
 SEARCH = SearchOptions(beam=3, n_best=2, length_penalty=0.5, cap=8)
@@ -89,14 +89,19 @@ def test_an_interrupt_ends_every_worker(model):
     assert [process.returncode for process in processes] == [-signal.SIGKILL]
 
 
-@pytest.mark.parametrize("texts", [[], [""], ["a" * n for n in (3, 900, 40, 41, 0, 7000, 5)], ["ab"] * 50])
-def test_shares_hold_every_text_once_the_longest_first_and_none_is_much_too_large(texts):
-    parts = share(texts, work=100)
+@pytest.mark.parametrize("texts", [[], [""], ["a" * n for n in (3, 900, 40, 41, 0, 70_000, 5)], ["ab" * 20] * 3000])
+@pytest.mark.parametrize("workers", [1, 2, 5])
+def test_shares_hold_every_text_once_the_longest_first_and_none_is_much_too_large(texts, workers):
+    parts = share(texts, workers)
     places = [place for part in parts for place in part]
     assert sorted(places) == list(range(len(texts)))
     lengths = [len(texts[place]) for place in places]
     assert lengths == sorted(lengths, reverse=True)
-    assert all(sum(len(texts[place]) + 1 for place in part[:-1]) < 100 for part in parts)
+    left = sum(lengths) + len(texts)
+    for part in parts:
+        without_last = sum(len(texts[place]) + 1 for place in part[:-1])
+        assert without_last < min(LARGE, max(SMALL, left / (2 * workers)))
+        left -= sum(len(texts[place]) + 1 for place in part)
 
 
 def test_a_worker_answers_line_for_line(model, one_thread):

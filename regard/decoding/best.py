@@ -23,7 +23,7 @@ def log_softmax_(x: Float[Tensor, "rows n"]) -> Float[Tensor, "rows n"]:
 def in_stacks(x: Float[Tensor, "rows n"]) -> Float[Tensor, "rows stacks height"]:
     """Each row cut into stacks of `HEIGHT` neighbours; −∞ fills the last one."""
     rest = -x.shape[1] % HEIGHT
-    return (F.pad(x, (0, rest), value=-torch.inf) if rest else x).unflatten(1, (-1, HEIGHT))
+    return (F.pad(x, (0, rest), value=-torch.inf) if rest else x).view(len(x), (x.shape[1] + rest) // HEIGHT, HEIGHT)
 
 
 def likeliest(x: Float[Tensor, "rows n"]) -> Int[Tensor, " rows"]:
@@ -51,4 +51,6 @@ def best_continuations(
     members = stacks[row + w * torch.arange(n, device=row.device)[:, None], stack]  # (n, k, height)
     best, place = (members + total.gather(1, row)[..., None]).flatten(1).topk(k)
     chosen = place // HEIGHT
-    return best, row.gather(1, chosen), stack.gather(1, chosen) * HEIGHT + place % HEIGHT
+    column = stack.gather(1, chosen) * HEIGHT + place % HEIGHT
+    # With fewer than k possible, what fills the last stack is as good as any other −∞: it must still be a column.
+    return best, row.gather(1, chosen), column.clamp_(max=columns - 1)

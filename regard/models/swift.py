@@ -135,6 +135,9 @@ class Across:
         return self
 
 
+Cache = Beside | Across
+
+
 def whole(entries: int) -> int:
     """The next multiple of a vector's length."""
     return -(-entries // VECTOR) * VECTOR
@@ -150,20 +153,19 @@ class SwiftState:
     length: int
     readers: int
     entries: int
-    past: tuple[Beside | Across, ...]
+    past: tuple[Cache, ...]
     own: Float[Tensor, "m readers entries"] | None
-    memory: tuple[Across, ...]
+    memory: tuple[Cache, ...]
     hidden: Float[Tensor, "m 1 1 s"]
 
     def select(self, rows: Int[Tensor, " n"]) -> "SwiftState":
         m = len(self.hidden)
         sentences, readers = together(rows // self.readers if self.readers > 1 else rows)
         shared = readers > 1 or self.own is not None
-        past, own = self.past, None
+        past, memory, hidden, own = self.past, self.memory, self.hidden, None
         if shared:
-            past = tuple(store.for_many() for store in past)
+            past, memory = tuple(store.for_many() for store in past), tuple(store.for_many() for store in memory)
             own = self.owned().flatten(0, 1)[rows].view(len(sentences), readers, self.entries)
-        memory, hidden = self.memory, self.hidden
         if len(sentences) != m or not torch.equal(sentences, torch.arange(m, device=rows.device)):
             past = tuple(store.select(sentences) for store in past)
             memory = tuple(store.select(sentences) for store in memory)
@@ -229,17 +231,18 @@ class SwiftLayer:
         self.query, self.remembered, self.cross_output = map(Affine.of, (cross.query, cross.packed, cross.output))
         self.inner, self.outer = Affine.of(feedforward.inner), Affine.of(feedforward.outer)
 
-    def begin(self, memory: Float[Tensor, "m s d"]) -> tuple[Beside, Across]:
+    def begin(self, memory: Float[Tensor, "m s d"]) -> tuple[Beside, Beside]:
         """An empty cache, and the memory as this layer sees it, computed once."""
         packed = self.remembered(memory.flatten(0, 1))
         seen = packed.view(*memory.shape[:2], 2, self.heads, packed.shape[1] // (2 * self.heads))
-        return Beside(seen[:, :0], 0), Across.of(seen)
+        room = seen.new_empty(len(seen), whole(seen.shape[1]), *seen.shape[2:])
+        return Beside(seen[:, :0], 0), Beside(room, 0).write(seen, 0)
 
     def __call__(
-        self, x: Float[Tensor, "n d"], past: Beside | Across, memory: Across, step: Step
-    ) -> tuple[Float[Tensor, "n d"], Beside | Across]:
+        self, x: Float[Tensor, "n d"], past: Cache, memory: Cache, step: Step
+    ) -> tuple[Float[Tensor, "n d"], Cache]:
         """What the layer makes of x, which it writes over, and the past with this token in it."""
-        m, e = len(memory.keys), memory.keys.shape[2]
+        m, e = len(step.hidden), self.query.weight.shape[1] // self.heads
         packed = self.packed(self.before(self.attention_norm, x)).view(m, -1, 3, self.heads, e)
         if step.angles is not None:
             turned = packed[:, :, :2]

@@ -165,6 +165,17 @@ def test_a_forced_prefix_is_kept_and_its_best_continuation_found(kind, alpha):
         assert [h.score for h in found[row]] == pytest.approx([score for score, _ in exact])
 
 
+@pytest.mark.parametrize(("vocab", "beam"), [(65, 1), (387, 2), (1000, 5)])
+def test_the_last_token_of_a_vocabulary_of_any_size_can_be_forced(vocab, beam):
+    decoder, memory, last = toy("recurrent", vocab=vocab), toy_memory(2), vocab - 1
+    found = search(decoder, memory, [5, 4], beam=beam, n_best=beam, prefix=[[last, last], [last]])
+    for row, (prefix, hypotheses) in enumerate(zip([(last, last), (last,)], found, strict=True)):
+        for h in hypotheses:
+            assert h.tokens[: len(prefix)] == prefix
+            steps = steps_of(decoder, memory, row, [*h.tokens, EOS] if h.finished else list(h.tokens))
+            assert h.token_log_probs == pytest.approx(steps)
+
+
 def test_empty_prefixes_change_nothing():
     decoder, memory = toy("caching", vocab=6), toy_memory(2)
     assert summary(search(decoder, memory, [5, 7], prefix=[[], []])) == summary(search(decoder, memory, [5, 7]))
@@ -212,6 +223,27 @@ def test_finished_sentences_leave_the_batch():
     decoder.features = features
     search(decoder, memory, [1, 3, 6], beam=1, adjust=(Ban([EOS]),))
     assert rows == [3, 2, 2, 1, 1, 1]
+
+
+@pytest.mark.parametrize("beam", [1, 3])
+def test_a_few_finished_sentences_stay_and_change_nothing(beam):
+    """2 of 25 stay, 3 of 25 are over a tenth and leave; whoever stays, each sentence is searched as if alone."""
+    decoder, memory, rows = toy("caching", vocab=6, seed=1), toy_memory(25), []
+    limits, inner = [6, 1, 6, 6, 1, 6, 2, 6, 4, 5] + 15 * [6], decoder.features
+
+    def features(tokens, state):
+        rows.append(len(tokens))
+        return inner(tokens, state)
+
+    decoder.features = features
+    together = search(decoder, memory, limits, beam=beam, n_best=beam, adjust=(Ban([EOS]),))
+    assert rows == [25, *(beam * n for n in (25, 22, 22, 22, 22))]
+    for row, (limit, ours) in enumerate(zip(limits, together, strict=True)):
+        alone = search(
+            decoder, memory.select(torch.tensor([row])), [limit], beam=beam, n_best=beam, adjust=(Ban([EOS]),)
+        )
+        assert summary([ours]) == summary(alone)
+        assert all(len(h.tokens) == limit for h in ours)
 
 
 def test_a_sentence_stops_once_its_best_cannot_be_beaten():
@@ -263,7 +295,7 @@ def test_no_sentences_give_no_hypotheses():
 
 
 def test_forbidding_every_token_is_refused():
-    with pytest.raises(DecodingError, match=r"sentence 0: no token .* position 0"):
+    with pytest.raises(DecodingError, match="sentence 0: no token has a finite"):
         search(toy("recurrent", vocab=4), toy_memory(2), [3, 3], adjust=(Ban([0, 1, 2, 3]),))
 
 
