@@ -17,7 +17,7 @@ from regard.decoding.shortlist import Narrowed
 from regard.errors import DecodingError
 from regard.models.interface import Decoder, Memory, State
 
-WASTE = 0.15  # of the rows may be over before they are dropped
+WASTE = 0.1  # of the rows may be over before they are dropped
 ROWS = 80  # that go through the output layer at a time
 
 
