@@ -86,7 +86,8 @@ class Workers:
         """Each text with its answer."""
         lines, waiting = iter(texts), deque[tuple[list[str], list[tuple[list[int], Future[list[Any]]]]]]()
         while window := list(islice(lines, WINDOW)):
-            asked = [(part, self._ask({"texts": [window[i] for i in part], **wanted})) for part in share(window, len(self._workers))]
+            parts = share(window, len(self._workers))
+            asked = [(part, self._ask({"texts": [window[i] for i in part], **wanted})) for part in parts]
             waiting.append((window, asked))
             if len(waiting) == 2:
                 yield from gather(*waiting.popleft())

@@ -296,10 +296,11 @@ def beam_search(
     forced, found = prefix_table(prefix, max_lengths, eos), Found(n, options, device)
     forced = forced if narrow is None else narrow.columns_of(forced)
     state, last = decoder.begin(memory), max_lengths.new_full((n, 1), bos, dtype=torch.long)
-    beam, output, ids = nothing_yet(n, device), narrow or decoder.output, narrow.ids if narrow else None
+    beam, ids = nothing_yet(n, device), narrow.ids if narrow else None
 
     def score(features: Float[Tensor, "rows d"], part: Beam) -> Float[Tensor, "rows columns"]:
-        return constrain(log_softmax_(output(features)), part, forced, adjust)
+        log_probs = narrow.log_probs(features) if narrow else log_softmax_(decoder.output(features))
+        return constrain(log_probs, part, forced, adjust)
 
     while len(beam.sentences):
         features, state = decoder.features(last, state)

@@ -3,7 +3,9 @@
 Jean et al. 2015, §3.2. What the lexicon learned at training says which target ids belong to which source id.
 """
 
+import math
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -13,6 +15,7 @@ from torch import Tensor
 
 from regard.data.examples import Example
 from regard.data.lexicon import best_targets, estimate, link, most_frequent, telling
+from regard.decoding.best import log_softmax_
 from regard.models.interface import OutputLayer
 from regard.text.special import EOS
 from regard.text.tokeniser import Tokeniser
@@ -21,6 +24,88 @@ SMALLEST = 1000  # target ids; the list of a batch would hardly be shorter
 FREQUENT = 200  # target ids that are always listed
 LIKELY = 50  # target ids of each source id, at most
 LEAST = 0.001  # p(t | s) of the least likely of them
+
+
+def log_sum_exp_of_many(mean: Float[Tensor, " n"], variance: Float[Tensor, " n"], count: int) -> Float[Tensor, " n"]:
+    """log Σ exp z ≈ log count + mean + σ²/2 for `count` values z that lie as a Gaussian has them.
+
+    σ²/2 counts up to log count. What is beyond would be the weight of a tail that so few values do not reach: they
+    "freeze" (Derrida 1981). So one value is exactly its mean.
+    """
+    most = math.log(count)
+    return (variance / 2).clamp_(0, most).add_(most).add_(mean)
+
+
+@dataclass(frozen=True)
+class Spread:
+    """The rows (w_v, b_v) of an output layer as a cloud: how many they are, their sum and their covariance."""
+
+    rows: int
+    total: Float[Tensor, " e"]
+    covariance: Float[Tensor, "e e"]
+
+    @classmethod
+    def of(cls, output: OutputLayer) -> "Spread":
+        weight, bias = output.weight.detach(), output.bias
+        last = weight.new_zeros(len(weight)) if bias is None else bias.detach()
+        rows = torch.cat([weight, last[:, None]], 1)
+        centred = rows - rows.mean(0)
+        return cls(len(rows), rows.sum(0), centred.mT @ centred / len(rows))
+
+    def variance(self, x: Float[Tensor, "n d"]) -> Float[Tensor, " n"]:
+        """Var_v(w_v·x + b_v) = (x, 1)ᵀ Cov (x, 1)."""
+        x = F.pad(x, (0, 1), value=1.0)
+        return torch.linalg.vecdot(x @ self.covariance, x)
+
+
+def with_mean_of_others(
+    values: Float[Tensor, "vocab *d"], ids: Int[Tensor, " listed"], total: Float[Tensor, "*d"]
+) -> Float[Tensor, "listed+1 *d"]:
+    """values[ids], and behind them the mean of all other values, 0 where there is none; `total` is the sum of all."""
+    found = values.new_empty(len(ids) + 1, *values.shape[1:])
+    torch.index_select(values, 0, ids, out=found[:-1])
+    found[-1] = (total - found[:-1].sum(0)) / max(1, len(values) - len(ids))
+    return found
+
+
+class Narrowed:
+    """An output layer of which only the rows `ids` are left: logits[c] = (W x + b)[ids[c]]. `ids` are sorted.
+
+    What follows works on columns: `ids[columns]` are the ids of a choice, and `columns` says where given ids went.
+    Who narrows the same layer again and again gives its `spread`, which takes longer than all the rest.
+    """
+
+    def __init__(self, output: OutputLayer, ids: Int[Tensor, " listed"], spread: Spread | None = None) -> None:
+        self.ids, self._spread = ids, spread or Spread.of(output)
+        self._others, total = self._spread.rows - len(ids), self._spread.total
+        self._weight = with_mean_of_others(output.weight.detach(), ids, total[:-1])
+        self._bias = None if output.bias is None else with_mean_of_others(output.bias.detach(), ids, total[-1])
+        self.weight, self.bias = self._weight[:-1], None if self._bias is None else self._bias[:-1]
+
+    def __call__(self, features: Float[Tensor, "*rows d"]) -> Float[Tensor, "*rows listed"]:
+        return F.linear(features, self.weight, self.bias)
+
+    def log_probs(self, features: Float[Tensor, "rows d"]) -> Float[Tensor, "rows listed"]:
+        """log p of the listed ids in the whole vocabulary: logits − log(Σ exp of the listed + Σ exp of the others).
+
+        The second sum is estimated, as if the others' logits were Gaussian with their own mean and the variance of all
+        logits. That is larger than their own, for the likely ids are listed, and about makes up for their heavy tail.
+        """
+        if not self._others:
+            return log_softmax_(self(features))
+        logits = F.linear(features, self._weight, self._bias)
+        logits[:, -1] = log_sum_exp_of_many(logits[:, -1], self._spread.variance(features), self._others)
+        return log_softmax_(logits)[:, :-1]
+
+    def columns_of(self, table: Int[Tensor, "n p"]) -> Int[Tensor, "n p"]:
+        """Every id, all of them listed, as its column; −1, which is no id, stays."""
+        return torch.where(table < 0, table, torch.searchsorted(self.ids, table))
+
+    def columns(self, ids: Iterable[int]) -> Int[Tensor, " found"]:
+        """The columns of those of these ids that are listed, in their order."""
+        wanted = torch.tensor(list(ids), dtype=torch.long, device=self.ids.device)
+        places = torch.searchsorted(self.ids, wanted)
+        return places[self.ids[places.clamp(max=len(self.ids) - 1)] == wanted]
 
 
 class Shortlist:
@@ -34,6 +119,7 @@ class Shortlist:
         self._marks = torch.zeros(vocab, dtype=torch.bool)
         self._marks[self.always] = True
         self._marks[EOS] = True
+        self._met: tuple[OutputLayer, Spread] | None = None
 
     def ids(self, sources: Iterable[Sequence[int]], also: Iterable[Sequence[int]] = ()) -> Int[Tensor, " listed"]:
         """The target ids for these sources together, sorted, each once; those of `also` (forced prefixes) are in it."""
@@ -42,36 +128,20 @@ class Shortlist:
         marks[listed(also)] = True
         return marks.nonzero().flatten()
 
+    def narrow(
+        self, output: OutputLayer, sources: Iterable[Sequence[int]], also: Iterable[Sequence[int]] = ()
+    ) -> Narrowed:
+        """The output layer for these sources. What is the same for all of them is computed when a layer is first met:
+        its weights may not change any more.
+        """
+        if self._met is None or self._met[0] is not output:
+            self._met = output, Spread.of(output)
+        return Narrowed(output, self.ids(sources, also), self._met[1])
+
 
 def listed(rows: Iterable[Sequence[int]]) -> Int[Tensor, " ids"]:
     """Every id that occurs in the rows, once."""
     return torch.tensor(sorted({token for row in rows for token in row}), dtype=torch.long)
-
-
-class Narrowed:
-    """An output layer of which only the rows `ids` are left: logits[c] = (W x + b)[ids[c]]. `ids` are sorted.
-
-    What follows works on columns: `ids[columns]` are the ids of a choice, and `columns` says where given ids went.
-    The softmax of these logits sums to 1 over the listed ids alone, so its probabilities are a little too high.
-    """
-
-    def __init__(self, output: OutputLayer, ids: Int[Tensor, " listed"]) -> None:
-        self.ids = ids
-        self.weight = output.weight[ids]
-        self.bias = None if output.bias is None else output.bias[ids]
-
-    def __call__(self, features: Float[Tensor, "*rows d"]) -> Float[Tensor, "*rows listed"]:
-        return F.linear(features, self.weight, self.bias)
-
-    def columns_of(self, table: Int[Tensor, "n p"]) -> Int[Tensor, "n p"]:
-        """Every id, all of them listed, as its column; −1, which is no id, stays."""
-        return torch.where(table < 0, table, torch.searchsorted(self.ids, table))
-
-    def columns(self, ids: Iterable[int]) -> Int[Tensor, " found"]:
-        """The columns of those of these ids that are listed, in their order."""
-        wanted = torch.tensor(list(ids), dtype=torch.long, device=self.ids.device)
-        places = torch.searchsorted(self.ids, wanted)
-        return places[self.ids[places.clamp(max=len(self.ids) - 1)] == wanted]
 
 
 def learn_shortlist(examples: Sequence[Example], source: Tokeniser, target: Tokeniser, seed: int) -> Shortlist | None:

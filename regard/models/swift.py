@@ -5,7 +5,6 @@ its entries are its own past, so that a search reorders them without moving a ke
 reference, and a test holds the two equal.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, cast
 

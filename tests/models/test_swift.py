@@ -1,4 +1,4 @@
-"""SwiftDecoder is TransformerDecoder in other words: whatever a search does with the state, the numbers are the same."""
+"""SwiftDecoder is TransformerDecoder in other words: whatever a search does with the state, the numbers are equal."""
 
 import random
 
@@ -11,24 +11,32 @@ from regard.decoding.sampling import sample
 from regard.decoding.search import Ban, beam_search
 from regard.models.interface import Decoder, Memory, OutputLayer, SequenceToSequence, State
 from regard.models.swift import SwiftDecoder
+from regard.recipe.build_recurrent import build_recurrent
 from regard.recipe.build_transformer import build_transformer
-from regard.recipe.models import TransformerOptions
+from regard.recipe.inference import for_inference
+from regard.recipe.models import RecurrentOptions, TransformerOptions
 from regard.text.special import BOS, EOS, PAD
 
 VOCAB, LONGEST = 11, 64
 SIZES = {"width": 12, "heads": 3, "feedforward": 7, "encoder_layers": 1, "decoder_layers": 2, "max_length": LONGEST}
 VARIANTS = {
     "sinusoids before the norm": {},
-    "one head": {"heads": 1, "decoder_layers": 1},
-    "post-norm": {"order": "post"},
-    "post-norm, GELU, learned": {"order": "post", "activation": "gelu", "positions": "learned"},
-    "GELU, wide heads, untied": {"activation": "gelu", "head_width": 6, "tie_output": False},
-    "narrow heads": {"head_width": 2, "scale_embedding": False},
-    "learned": {"positions": "learned"},
+    "one head, post-norm": {"heads": 1, "order": "post"},
+    "learned, post-norm, GELU": {"order": "post", "activation": "gelu", "positions": "learned"},
+    "untied, wide heads, GELU": {"activation": "gelu", "head_width": 6, "tie_output": False},
     "rotary": {"positions": "rotary"},
-    "rotary, wide heads, post-norm": {"positions": "rotary", "head_width": 6, "order": "post"},
-    "no positions": {"positions": "none"},
+    "rotary, narrow heads, post-norm": {"positions": "rotary", "head_width": 2, "order": "post"},
+    "no positions": {"positions": "none", "scale_embedding": False},
     "concatenated": {"position_join": "concatenate", "position_width": 4, "tie_output": False},
+}
+OTHERS = {
+    "window": {"attention": "window"},
+    "linear": {"attention": "linear"},
+    "RMS": {"norm": "rms"},
+    "ε outside the root": {"norm": "layer-outside"},
+    "gated": {"activation": "swiglu"},
+    "relative bias": {"positions": "relative"},
+    "ALiBi": {"positions": "alibi"},
 }
 SOURCES = [[4, 8, 5, 7, 6, 3], [7, 3], [5, 5, 4, 3]]
 
@@ -112,7 +120,7 @@ def test_decoding_in_pieces_equals_the_reference_at_every_cut(model, memory):
 
 
 def test_step_by_step_equals_the_reference_while_the_cache_grows(model, memory):
-    tokens, swift = tokens_of(3, 50), SwiftDecoder(model.decoder)
+    tokens, swift = tokens_of(3, 42), SwiftDecoder(model.decoder)
     close(steps(swift, tokens, swift.begin(memory))[0], forced(model, memory, tokens))
 
 
@@ -192,51 +200,53 @@ MOVES = (repeat, reorder, reorder, thin, drop, scatter, stay)
 def chain(model, sources, seed, length):
     """The twin against teacher forcing of each row's own past, with a random selection after every token."""
     rng, swift, memory = random.Random(seed), SwiftDecoder(model.decoder), encode(model, sources)
-    state, sentences, past = swift.begin(memory), list(range(len(sources))), torch.zeros(len(sources), 0).long()
-    moves = []
+    state, sentences, moves = swift.begin(memory), list(range(len(sources))), set()
+    past, found = torch.zeros(len(sources), 0).long(), torch.zeros(len(sources), 0, VOCAB).double()
     for step in range(length):
         past = torch.cat([past, tokens_of(len(past), 1, seed=1000 * seed + step)], 1)
         logits, state = swift(past[:, -1:], state)
-        close(logits[:, 0], forced(model, memory.select(torch.tensor(sentences)), past)[:, -1])
+        found = torch.cat([found, logits], 1)
+        if step % 6 == 5:
+            close(found, forced(model, memory.select(torch.tensor(sentences)), past))
         move = rng.choice(MOVES)
         rows = move(sentences, rng)
         if 2 <= len(rows) <= 18:
-            moves.append(move)
-            state, past, sentences = state.select(torch.tensor(rows)), past[rows], [sentences[row] for row in rows]
-    return set(moves)
+            moves.add(move)
+            state, sentences = state.select(torch.tensor(rows)), [sentences[row] for row in rows]
+            past, found = past[rows], found[rows]
+    return moves
 
 
 def test_any_chain_of_selections_is_the_reference_on_each_rows_own_past(model):
-    assert chain(model, SOURCES, seed=3, length=44) == set(MOVES)
+    assert chain(model, SOURCES, seed=3, length=42) == set(MOVES)
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(3))
 def test_many_chains_of_selections_agree_with_the_reference(plain, seed):
     chain(plain, [*SOURCES, [9] * 17], seed, length=44)
 
 
 BEAM = [[0, 1, 2], [0, 0, 0, 1, 1, 1, 2, 2, 2], [1, 0, 1, 5, 4, 3, 6, 7, 6], [0, 0, 2, 3, 3, 3, 8, 7, 6]]
 SELECTIONS = {  # one before each token
-    "into groups, and reordered in them": BEAM,
     "the last row of a group alone": [*BEAM, [2, 5, 8], [2, 1, 0]],
     "a group is dropped": [*BEAM, [0, 1, 2, 6, 7, 7], [3, 3, 4]],
     "groups change places": [*BEAM, [6, 7, 8, 0, 1, 2, 3, 4, 5], [8, 6, 7, 2, 2, 2, 4, 5, 3]],
     "one sentence in two groups": [*BEAM, [0, 1, 3, 4, 2, 0], [5, 4, 3, 2, 1, 0]],
     "unequal groups": [*BEAM, [0, 0, 0, 4, 8, 8], [1, 5, 5, 2], [3, 3, 1, 1, 0, 0]],
     "into groups before the first token": [[0, 0, 1, 1], [1, 0, 3, 2], [3, 3]],
-    "unequal groups before the first token": [[2, 2, 0], [0, 1, 1, 2], [3, 3, 0, 0]],
+    "into unequal groups before the first token": [[2, 2, 0], [0, 1, 1, 2], [3, 3, 0, 0]],
 }
 
 
 @pytest.mark.parametrize("name", SELECTIONS)
-def test_selecting_rows_commutes_with_decoding(model, memory, name):
-    swift = SwiftDecoder(model.decoder)
+def test_selecting_rows_commutes_with_decoding(plain, name):
+    swift, memory = SwiftDecoder(plain.decoder), encode(plain, SOURCES)
     state, past, sentences = swift.begin(memory), tokens_of(3, 0), torch.arange(3)
     for step, rows in enumerate(SELECTIONS[name]):
         state, past, sentences = state.select(torch.tensor(rows)), past[rows], sentences[rows]
         past = torch.cat([past, tokens_of(len(rows), 1, seed=step)], 1)
         logits, state = swift(past[:, -1:], state)
-        close(logits[:, 0], forced(model, memory.select(sentences), past)[:, -1])
+        close(logits[:, 0], forced(plain, memory.select(sentences), past)[:, -1])
 
 
 def test_nothing_can_be_selected_and_nothing_begun(plain):
@@ -248,14 +258,14 @@ def test_nothing_can_be_selected_and_nothing_begun(plain):
 
 
 # ---------------------------------------------------------------- branches
-@pytest.mark.parametrize("rows", [[0, 1, 2], [0, 0, 1, 1, 2, 2], [0, 0, 0, 2, 2, 2], [1, 0, 1]])
-@pytest.mark.parametrize("length", [1, 5, 8, 15, 16, 17, 31])
+@pytest.mark.parametrize("rows", [[0, 1, 2], [0, 0, 0, 2, 2, 2], [1, 0, 1]])
+@pytest.mark.parametrize("length", [1, 5, 15, 16])
 def test_a_state_can_be_continued_twice(plain, rows, length):
     """Neither branch sees the other, and the first goes on as if the second had never been."""
     swift, sentences = SwiftDecoder(plain.decoder), torch.tensor(rows)
     memory, past = encode(plain, SOURCES).select(sentences), tokens_of(len(rows), length)
     _, state = steps(swift, past, swift.begin(encode(plain, SOURCES)).select(sentences))
-    ways = [tokens_of(len(rows), 18, seed=seed) for seed in (1, 2)]
+    ways = [tokens_of(len(rows), 13, seed=seed) for seed in (1, 2)]
     expected = [forced(plain, memory, torch.cat([past, way], 1))[:, length:] for way in ways]
     early, first = steps(swift, ways[0][:, :2], state)
     whole, _ = steps(swift, ways[1], state)
@@ -264,26 +274,26 @@ def test_a_state_can_be_continued_twice(plain, rows, length):
     close(whole, expected[1])
 
 
-@pytest.mark.parametrize("length", [1, 5, 16, 20])
+@pytest.mark.parametrize("length", [1, 6, 16])
 def test_what_is_selected_from_a_state_that_went_on_is_its_own_past(plain, length):
     swift, memory, past = SwiftDecoder(plain.decoder), encode(plain, SOURCES), tokens_of(3, length)
     _, state = steps(swift, past, swift.begin(memory))
     after = tokens_of(3, 3, seed=1)
     steps(swift, after, state)
-    for rows in ([0, 1, 2], [0, 0, 1, 1, 2, 2], [2, 0], [1, 1, 0]):
-        chosen, tail = state.select(torch.tensor(rows)), tokens_of(len(rows), 14, seed=2)
+    for rows in ([0, 0, 1, 1, 2, 2], [2, 0], [1, 1, 0]):
+        chosen, tail = state.select(torch.tensor(rows)), tokens_of(len(rows), 4, seed=2)
         steps(swift, tail.flip(1)[:, :2], chosen)
         found, _ = steps(swift, tail, chosen)
         close(found, forced(plain, memory.select(torch.tensor(rows)), torch.cat([past[rows], tail], 1))[:, length:])
 
 
 # ---------------------------------------------------------------- searches
-def search(decoder, memory, **settings):
+def search(decoder, memory, limits, **settings):
     prefix, adjust = settings.pop("prefix", None), settings.pop("adjust", ())
     return beam_search(
         decoder,
         memory,
-        max_lengths=torch.tensor([44, 13, 30]),
+        max_lengths=torch.tensor(limits),
         options=SearchOptions(**settings),
         bos=BOS,
         eos=EOS,
@@ -304,19 +314,23 @@ def same(ours, theirs, close_to=1e-9):
 
 def test_beam_search_finds_the_same(model, memory):
     swift = SwiftDecoder(model.decoder)
-    for settings in ({"beam": 1}, {"beam": 2, "length_penalty": 0.0}, {"beam": 5, "n_best": 5}):
-        same(search(swift, memory, **settings), search(model.decoder, memory, **settings))
+    for settings in ({"beam": 1}, {"beam": 4, "n_best": 4, "length_penalty": 0.6}):
+        same(*(search(decoder, memory, [12, 4, 7], **settings) for decoder in (swift, model.decoder)))
 
 
-@pytest.mark.parametrize("settings", [{"beam": 1}, {"beam": 3, "n_best": 2}, {"prefix": [[4, 5], [], [6] * 9]}])
+def late(log_probs, tokens, sentences):
+    """The end token is faint, so that sentences are long and end, or are cut, at different steps."""
+    return log_probs.index_add(1, torch.tensor([EOS]), log_probs.new_full((len(log_probs), 1), -6.0))
+
+
+@pytest.mark.parametrize("settings", [{"beam": 1}, {"beam": 3, "n_best": 2, "prefix": [[4, 5], [], [6] * 9]}])
 def test_long_beam_searches_find_the_same(plain, settings):
-    def late(log_probs, tokens, sentences):
-        """The end token is faint, so that searches are long, and sentences are cut or end at different steps."""
-        return log_probs.index_add(1, torch.tensor([EOS]), torch.full((len(log_probs), 1), -6.0).double())
-
-    memory, swift = encode(plain, SOURCES), SwiftDecoder(plain.decoder)
-    ours = search(swift, memory, adjust=(late, Ban([PAD, BOS])), **settings)
-    same(ours, search(plain.decoder, memory, adjust=(late, Ban([PAD, BOS])), **settings))
+    memory, adjust = encode(plain, SOURCES), (late, Ban([PAD, BOS]))
+    ours, theirs = (
+        search(decoder, memory, [42, 13, 30], adjust=adjust, **settings)
+        for decoder in (SwiftDecoder(plain.decoder), plain.decoder)
+    )
+    same(ours, theirs)
     assert max(len(h.tokens) for found in ours for h in found) > 12
 
 
@@ -326,7 +340,7 @@ def test_the_same_seed_draws_the_same(model, memory):
         sample(
             decoder,
             memory,
-            max_lengths=torch.tensor([30, 9, 17]),
+            max_lengths=torch.tensor([18, 5, 9]),
             options=SamplingOptions(samples=4, temperature=1.5, top_k=8),
             bos=BOS,
             eos=EOS,
@@ -337,10 +351,33 @@ def test_the_same_seed_draws_the_same(model, memory):
     same(ours, theirs)
 
 
-def test_whole_files_are_translated_the_same(model):
+def test_whole_files_are_translated_the_same(plain):
     sources = [[5, 6], [7, 8, 9, 10, 4], [6], [], [9, 9, 4], [4, 5] * 9]
-    twin = SequenceToSequence(model.encoder, SwiftDecoder(model.decoder))
+    twin = SequenceToSequence(plain.encoder, SwiftDecoder(plain.decoder))
     for beam in (1, 4):
         options = SearchOptions(beam=beam, max_ratio=1.0, max_extra=4)
-        same(translate(twin, sources, options, batch_tokens=40), translate(model, sources, options))
-        assert write(twin, sources, options, batch_tokens=40) == write(model, sources, options)
+        same(translate(twin, sources, options, batch_tokens=40), translate(plain, sources, options))
+        assert write(twin, sources, options, batch_tokens=40) == write(plain, sources, options)
+
+
+# ---------------------------------------------------------------- who has a twin
+@pytest.mark.parametrize("name", VARIANTS)
+def test_every_variant_of_this_table_is_run_by_its_twin(name):
+    options = TransformerOptions(**(SIZES | VARIANTS[name]))
+    model = build_transformer(options, VOCAB, VOCAB, True)
+    twin = for_inference(options, model)
+    assert isinstance(twin.decoder, SwiftDecoder)
+    assert twin.encoder is model.encoder
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_what_the_twin_cannot_do_is_left_to_the_reference(name):
+    options = TransformerOptions(**(SIZES | OTHERS[name]))
+    model = build_transformer(options, VOCAB, VOCAB, True)
+    assert for_inference(options, model) is model
+
+
+def test_a_recurrent_model_is_left_as_it_is():
+    options = RecurrentOptions(width=4, embedding=5)
+    model = build_recurrent(options, VOCAB, VOCAB, True)
+    assert for_inference(options, model) is model
