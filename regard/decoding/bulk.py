@@ -111,7 +111,7 @@ def narrowed(
     model: SequenceToSequence, shortlist: Shortlist | None, sources: Sequence[Ids], starts: Sequence[Ids]
 ) -> Narrowed | None:
     """The output layer of what these sources can turn into; none without a shortlist."""
-    return None if shortlist is None else Narrowed(model.decoder.output, shortlist.ids(sources, starts))
+    return None if shortlist is None else shortlist.narrow(model.decoder.output, sources, starts)
 
 
 def never(narrow: Narrowed | None) -> list[int]:

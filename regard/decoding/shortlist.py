@@ -55,7 +55,8 @@ class Spread:
     def variance(self, x: Float[Tensor, "n d"]) -> Float[Tensor, " n"]:
         """Var_v(w_v·x + b_v) = (x, 1)ᵀ Cov (x, 1)."""
         x = F.pad(x, (0, 1), value=1.0)
-        return torch.linalg.vecdot(x @ self.covariance, x)
+        variance: Tensor = torch.linalg.vecdot(x @ self.covariance, x)
+        return variance
 
 
 def with_mean_of_others(

@@ -164,3 +164,10 @@ def test_nan_comes_first_so_that_it_can_be_refused():
     log_probs = noise(2, 900)
     log_probs[1, 450] = NAN
     assert best_continuations(log_probs, torch.zeros(2, 1).double(), 3)[0].isnan()[:, 0].tolist() == [False, True]
+
+
+def test_rows_may_stand_further_apart_than_they_are_long():
+    log_probs, total = noise(6, 5 * HEIGHT + 1)[:, :-1], noise(3, 2, seed=1)
+    agree(log_probs, total, 2)
+    agree(log_probs, total, 12)
+    assert torch.equal(likeliest(log_probs), log_probs.argmax(-1))

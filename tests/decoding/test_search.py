@@ -227,23 +227,21 @@ def test_finished_sentences_leave_the_batch():
 
 @pytest.mark.parametrize("beam", [1, 3])
 def test_a_few_finished_sentences_stay_and_change_nothing(beam):
-    """2 of 25 stay, 3 of 25 are over a tenth and leave; whoever stays, each sentence is searched as if alone."""
-    decoder, memory, rows = toy("caching", vocab=6, seed=1), toy_memory(25), []
-    limits, inner = [6, 1, 6, 6, 1, 6, 2, 6, 4, 5] + 15 * [6], decoder.features
+    """1 of 20 stays and 6 of 20 leave; whoever is beside it, each sentence is searched as if alone."""
+    decoder, memory, rows = toy("caching", vocab=6, seed=1), toy_memory(20), []
+    limits, inner = [5, 1, 5, 4, 2, 2, 5, 2, 5, 2, 5, 2] + 8 * [5], decoder.features
 
     def features(tokens, state):
         rows.append(len(tokens))
         return inner(tokens, state)
 
+    settings = {"beam": beam, "n_best": beam, "adjust": (Ban([EOS]),)}
     decoder.features = features
-    together = search(decoder, memory, limits, beam=beam, n_best=beam, adjust=(Ban([EOS]),))
-    assert rows == [25, *(beam * n for n in (25, 22, 22, 22, 22))]
+    together = search(decoder, memory, limits, **settings)
+    assert rows == [20, *(beam * n for n in (20, 14, 14, 14))]
     for row, (limit, ours) in enumerate(zip(limits, together, strict=True)):
-        alone = search(
-            decoder, memory.select(torch.tensor([row])), [limit], beam=beam, n_best=beam, adjust=(Ban([EOS]),)
-        )
-        assert summary([ours]) == summary(alone)
-        assert all(len(h.tokens) == limit for h in ours)
+        assert summary([ours]) == summary(search(decoder, memory.select(torch.tensor([row])), [limit], **settings))
+        assert [len(h.tokens) for h in ours] == beam * [limit]
 
 
 def test_a_sentence_stops_once_its_best_cannot_be_beaten():
