@@ -21,7 +21,8 @@ from regard.text.special import EOS
 from regard.text.tokeniser import Tokeniser
 
 SMALLEST = 1000  # target ids; the list of a batch would hardly be shorter
-FREQUENT = 200  # target ids that are always listed
+FREQUENT = 1000  # target ids that are always listed, at most, and no more than `SHARE` of the vocabulary
+SHARE = 1 / 8
 LIKELY = 50  # target ids of each source id, at most
 LEAST = 0.001  # p(t | s) of the least likely of them
 
@@ -155,7 +156,8 @@ def learn_shortlist(examples: Sequence[Example], source: Tokeniser, target: Toke
     links = link(telling(examples, seed))
     likely = best_targets(links, estimate(links), vocab=len(source), most=LIKELY, least=LEAST, fill=EOS)
     table = np.concatenate([copies(source, target)[:, None], likely], axis=1)
-    always = np.concatenate([most_frequent(examples, FREQUENT), spelling(examples, target)])
+    frequent = most_frequent(examples, min(FREQUENT, int(SHARE * len(target))))
+    always = np.concatenate([frequent, spelling(examples, target)])
     return Shortlist(torch.from_numpy(table), torch.from_numpy(np.unique(always)), len(target))
 
 

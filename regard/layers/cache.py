@@ -24,9 +24,11 @@ SPARE = 16  # positions of new storage, at least, that wait for tokens to come
 class Room:
     """Storage of keys and values with place for more; the first `filled` positions are taken."""
 
-    def __init__(self, keys: Float[Tensor, "n h k e"], values: Float[Tensor, "n h k f"], rows: int) -> None:
+    def __init__(
+        self, keys: Float[Tensor, "n h k e"], values: Float[Tensor, "n h k f"], rows: int, coming: int = 1
+    ) -> None:
         (_, h, filled, e), f = keys.shape, values.shape[-1]
-        self.filled, self.size = filled, 2 * filled + SPARE
+        self.filled, self.size = filled, 2 * filled + coming + SPARE
         self.keys, self.values = keys.new_empty(rows, h, self.size, e), values.new_empty(rows, h, self.size, f)
 
     def view(self) -> "KeyValues":
@@ -54,7 +56,7 @@ class KeyValues:
             return KeyValues(torch.cat([self.keys, keys], 2), torch.cat([self.values, values], 2))
         room = self.room
         if room is None or room.filled != old or old + new > room.size:
-            room = Room(self.keys, self.values, len(self.keys))
+            room = Room(self.keys, self.values, len(self.keys), new)
             room.keys[:, :, :old], room.values[:, :, :old] = self.keys, self.values
         room.keys[:, :, old : old + new], room.values[:, :, old : old + new] = keys, values
         room.filled = old + new

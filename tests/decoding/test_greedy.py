@@ -67,7 +67,7 @@ def test_the_end_token_comes_last_or_not_at_all():
 def test_a_vocabulary_longer_than_a_stack_is_searched_to_its_end():
     for vocab in (64, 65, 200):
         decoder, memory = toy("recurrent", vocab=vocab, seed=1), toy_memory(3)
-        torch.nn.init.constant_(decoder.out.bias[vocab - 1 :].data, 1.0)
+        torch.nn.init.constant_(decoder.out.bias[vocab - 1 :].data, 5.0)
         found = greedy(decoder, memory, [6, 6, 6])
         assert found == width_one(decoder, memory, [6, 6, 6])
         assert vocab - 1 in {token for tokens in found for token in tokens}
@@ -110,7 +110,7 @@ def test_forbidding_every_token_is_refused_by_greedy():
 def test_the_sentence_whose_numbers_are_not_finite_is_named():
     decoder, memory = toy("caching", vocab=4), toy_memory(3)
     memory.values[1, 0] = torch.nan
-    with pytest.raises(DecodingError, match="sentence 1: .* weights are not finite"):
+    with pytest.raises(DecodingError, match=r"sentence 1: .* weights are not finite"):
         greedy(decoder, memory, [3, 3, 3])
 
 
@@ -143,9 +143,9 @@ def model(request):
     return for_inference(options, made) if request.param == "swift" else made
 
 
-def searched(model, narrow, options=SearchOptions(beam=1, max_extra=9)):
+def searched(model, narrow):
     """Greedy search and beam search of width 1, both over what is listed."""
-    tokens, mask = pad(source_rows(SOURCES))
+    (tokens, mask), options = pad(source_rows(SOURCES)), SearchOptions(beam=1, max_extra=9)
     shared = {"max_lengths": max_lengths(mask, options), "bos": special.BOS, "eos": special.EOS, "narrow": narrow}
     with torch.no_grad():
         memory = model.encode(tokens, mask)
