@@ -234,6 +234,16 @@ def test_coverage_is_the_share_of_listed_target_tokens(learned):
     assert coverage(learned, []) == 1.0
 
 
+@pytest.mark.parametrize(("most", "share", "expected"), [(2, 0.5, 2), (9, 0.25, 3)])
+def test_the_frequent_that_are_always_listed_are_so_many_or_a_share_of_the_vocabulary(
+    monkeypatch, most, share, expected
+):
+    for name, value in {"SMALLEST": 1, "FREQUENT": most, "SHARE": share}.items():
+        monkeypatch.setattr(module, name, value)
+    assert len(TARGET) == 12
+    assert len(learn_shortlist(corpus(), SOURCE, TARGET, seed=1).ids([])) == expected + 1  # the end token
+
+
 def test_a_small_vocabulary_needs_no_list():
     assert learn_shortlist(corpus(), SOURCE, TARGET, seed=1) is None
 

@@ -221,7 +221,7 @@ def test_any_chain_of_selections_is_the_reference_on_each_rows_own_past(model):
     assert chain(model, SOURCES, seed=3, length=42) == set(MOVES)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_many_chains_of_selections_agree_with_the_reference(plain, seed):
     chain(plain, [*SOURCES, [9] * 17], seed, length=44)
 
@@ -265,7 +265,7 @@ def test_a_state_can_be_continued_twice(plain, rows, length):
     swift, sentences = SwiftDecoder(plain.decoder), torch.tensor(rows)
     memory, past = encode(plain, SOURCES).select(sentences), tokens_of(len(rows), length)
     _, state = steps(swift, past, swift.begin(encode(plain, SOURCES)).select(sentences))
-    ways = [tokens_of(len(rows), 13, seed=seed) for seed in (1, 2)]
+    ways = [tokens_of(len(rows), 6, seed=seed) for seed in (1, 2)]
     expected = [forced(plain, memory, torch.cat([past, way], 1))[:, length:] for way in ways]
     early, first = steps(swift, ways[0][:, :2], state)
     whole, _ = steps(swift, ways[1], state)
