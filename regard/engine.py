@@ -88,7 +88,8 @@ class Engine(Protocol):
 class TorchEngine:
     """An Engine that computes with torch: every family, every way to decode.
 
-    With a shortlist, a search chooses among the ids that it lists for each batch, and scores are relative to those.
+    With a shortlist, a search chooses among the ids that it lists for each batch. Scores are of the whole vocabulary;
+    the share of what is not listed is estimated.
     """
 
     def __init__(self, folder: ModelFolder, shortlist: Shortlist | None = None) -> None:
