@@ -3,13 +3,13 @@
 import os
 import sys
 
-from regard import cli
 from regard.allocator import settle_allocator
+from regard.cli.main import main as run
 
 
 def main() -> int:
     settle_allocator(sys.argv[1:], os.environ)
-    return cli.main()
+    return run()
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tiny_runs import TINY, Command, Ended, options, write_pairs
 
-from regard.cli import main
+from regard.cli.main import main
 
 
 @pytest.fixture(scope="session")

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from regard.cli import regard as group
+from regard.cli.main import regard as group
 
 ROOT_HELP = "regard train --source train.en"
 
@@ -68,7 +68,7 @@ def failing(error):
     ],
 )
 def test_what_the_machine_refuses_is_one_line(regard, monkeypatch, error, line):
-    monkeypatch.setattr("regard.commands.translate_lines", failing(error))
+    monkeypatch.setattr("regard.commands.translate.translate_lines", failing(error))
     ended = regard("translate", "m")
     assert (ended.code, ended.err) == (1, f"regard: {line}\n")
     with pytest.raises(OSError, match=r"."):
@@ -76,20 +76,20 @@ def test_what_the_machine_refuses_is_one_line(regard, monkeypatch, error, line):
 
 
 def test_an_interrupt_is_exit_code_130(regard, monkeypatch):
-    monkeypatch.setattr("regard.commands.translate_lines", failing(KeyboardInterrupt()))
+    monkeypatch.setattr("regard.commands.translate.translate_lines", failing(KeyboardInterrupt()))
     ended = regard("translate", "m")
     assert (ended.code, ended.err) == (130, "regard: interrupted\n")
 
 
 def test_a_mistake_of_ours_is_not_hidden(regard, monkeypatch):
-    monkeypatch.setattr("regard.commands.translate_lines", failing(ZeroDivisionError()))
+    monkeypatch.setattr("regard.commands.translate.translate_lines", failing(ZeroDivisionError()))
     with pytest.raises(ZeroDivisionError):
         regard("translate", "m")
 
 
 def test_a_reader_that_goes_away_is_met_in_silence():
     """`regard … | head`: neither our traceback nor Python's complaint when it flushes at its end."""
-    code = "import sys; from regard.cli import main; sys.argv = ['regard', '--help']; sys.exit(main())"
+    code = "import sys; from regard.cli.main import main; sys.argv = ['regard', '--help']; sys.exit(main())"
     process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     process.stdout.close()
     assert process.stderr.read() == b""

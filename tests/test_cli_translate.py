@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from regard.commands import one_line
+from regard.commands.streams import one_line
 from regard.engine import load
 
 
@@ -28,7 +28,7 @@ def test_every_line_is_answered_in_its_place_and_blank_lines_stay_blank(regard, 
 
 def test_order_is_kept_beyond_one_chunk(regard, model, lines, monkeypatch):
     whole = regard("translate", model, stdin=text(*lines))
-    monkeypatch.setattr("regard.commands.CHUNK", 3)
+    monkeypatch.setattr("regard.commands.translate.CHUNK", 3)
     assert regard("translate", model, stdin=text(*lines)) == whole
 
 

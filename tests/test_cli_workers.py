@@ -7,7 +7,7 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from regard import commands
+from regard.commands import translate
 from regard.files import write_manifest
 from regard.recipe.folder import SHORTLIST, read_model
 
@@ -46,9 +46,9 @@ def test_many_lines_call_for_workers_and_few_do_not(regard, model, monkeypatch):
         asked.append(count)
         raise AskedError
 
-    monkeypatch.setattr(commands, "Workers", workers)
-    monkeypatch.setattr(commands, "cores", lambda: 3)
-    monkeypatch.setattr(commands, "MANY", len(LINES))
+    monkeypatch.setattr(translate, "Workers", workers)
+    monkeypatch.setattr(translate, "cores", lambda: 3)
+    monkeypatch.setattr(translate, "MANY", len(LINES))
     few = STDIN.split(b"\n", 1)[1]
     assert regard("translate", model, stdin=few).code == 0
     assert regard("translate", model, "--sample", stdin=STDIN).code == 0

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from benchmarks.peers.turns import Turns
 from regard.allocator import settle_allocator
-from regard.cli import main as regard
+from regard.cli.main import main as regard
 from regard.training.events import Skipped, Stepped
 from regard.training.loop import Run
 

@@ -9,7 +9,7 @@ import pytest
 import yaml
 from pydantic import BaseModel
 
-from regard.cli import regard
+from regard.cli.main import regard
 from regard.data.options import CorpusOptions, DataOptions, FilterRules
 from regard.data.pairs import Pair
 from regard.decoding.options import SearchOptions

@@ -1,0 +1,79 @@
+"""Commands that make models: options in, calls out."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from regard.cli.group import FILE, regard
+
+
+@regard.command()
+@click.argument("recipe", type=FILE, required=False)
+@click.option("--source", type=FILE, help="Text to translate from, one sentence a line (.gz and .xz too).")
+@click.option("--target", type=FILE, help="The same lines in the other language.")
+@click.option("--tsv", type=FILE, help="Instead: one file of source<TAB>target lines.")
+@click.option("--jsonl", type=FILE, help='Instead: one file of {"source": …, "target": …} lines.')
+@click.option("--valid-source", type=FILE, help="Validation text; carved out of the training text when not given.")
+@click.option("--valid-target", type=FILE, help="The same lines in the other language.")
+@click.option("--out", type=FILE, help="The model directory to make.")
+@click.option("--budget", help="Train for this wall time and finish the schedule exactly there: 20m, 1h30m, 90s.")
+@click.option("--steps", type=int, help="Train for this many steps instead.")
+@click.option("--epochs", type=float, help="Train for this many passes over the text instead.")
+@click.option("--seed", type=int, help="The same seed gives the same model.")
+@click.option("--set", "settings", multiple=True, metavar="A.B=C", help="Change one value of the recipe; repeatable.")
+@click.option(
+    "--resume",
+    type=FILE,
+    metavar="DIR",
+    help="Go on with an interrupted run; measured in steps or epochs it ends bit for bit as if never interrupted.",
+)
+@click.option("--tensorboard", is_flag=True, help="Also log for TensorBoard, in OUT/tensorboard.")
+@click.option("--quiet", is_flag=True, help="No progress on stderr.")
+def train(recipe: Path | None, settings: tuple[str, ...], resume: Path | None, **options: Any) -> None:
+    """Learn a model from parallel text, from a RECIPE or from two files alone.
+
+    \b
+      regard train --source train.en --target train.de --out models/en-de --budget 20m
+      regard train recipes/multi30k-en-de.yaml --out models/m30k --set model.heads=8
+      regard train --resume models/en-de
+    Ctrl-C saves and stops; --resume goes on from there, with the recipe and the text that the run began with.
+    """
+    from regard.run import Request, run
+
+    request = Request(recipe=recipe, settings=settings, resume=resume, **options)
+    if run(request).interrupted:
+        raise KeyboardInterrupt
+
+
+@regard.command()
+@click.argument("models", type=FILE, nargs=-1, required=True)
+@click.option("--out", type=FILE, required=True, help="The model directory to make.")
+@click.option(
+    "--last", type=click.IntRange(min=1), help="One MODEL: its last N checkpoints. Default: all that are there."
+)
+def average(models: tuple[Path, ...], out: Path, last: int | None) -> None:
+    """Average the weights of several MODELS of one recipe, or of the checkpoints of one.
+
+    \b
+      regard average models/en-de --last 5 --out models/en-de-average
+      regard average models/seed1 models/seed2 --out models/both
+    """
+    from regard.commands.average import average_models
+
+    average_models(models, out, last)
+
+
+@regard.command()
+@click.option("--out", type=FILE, required=True, help="Folder for the model and the report.")
+@click.option("--budget", default="150s", show_default=True, help="Training time.")
+@click.option("--seed", type=int, default=1, show_default=True, help="The same seed gives the same dates.")
+def demo(out: Path, budget: str, seed: int) -> None:
+    """Learn to read dates in dozens of languages, in minutes, without any download.
+
+    "jeudi 3 mars 2022", "3. März 2022" and "2022年3月3日" become 2022-03-03. Shows scores, examples and what the model
+    looks at, and writes OUT/report.html.
+    """
+    from regard.demo import run_demo
+
+    run_demo(out, budget=budget, seed=seed)

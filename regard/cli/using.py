@@ -1,0 +1,107 @@
+"""Commands that use one model: options in, calls out."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from regard.cli.group import ENGINE, FILE, SHORTLIST, WORKERS, large_import, regard
+
+
+@regard.command()
+@click.argument("model", type=FILE)
+@click.option("--input", "source", type=FILE, help="Read this file instead of stdin.")
+@click.option("--output", type=FILE, help="Write this file instead of stdout.")
+@click.option("--beam", type=click.IntRange(1, 64), help="Hypotheses kept in parallel; 1 is greedy.")
+@click.option(
+    "--n-best", type=click.IntRange(1, 64), default=1, show_default=True, help="Output lines for each input line."
+)
+@click.option("--length-penalty", type=float, help="Scores are log p / length^penalty.")
+@click.option("--prefix", help="Every output begins with this text.")
+@click.option("--sample", is_flag=True, help="Draw outputs at random instead of searching for the best.")
+@click.option("--temperature", type=float, help="With --sample: below 1 is safer.")
+@click.option("--top-k", type=int, help="With --sample: only the k likeliest tokens.")
+@click.option("--top-p", type=float, help="With --sample: only the likeliest tokens of this total mass.")
+@click.option("--seed", type=click.IntRange(min=0), help="With --sample: the same seed and line, the same draws.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a line, with scores and tokens.")
+@ENGINE
+@WORKERS
+@SHORTLIST
+def translate(model: Path, **options: Any) -> None:
+    """Translate stdin to stdout, line by line, order kept.
+
+    \b
+      regard translate models/en-de < in.txt > out.txt
+      echo "A man rides a bike." | regard translate models/en-de --beam 8 --n-best 3 --json
+    """
+    with large_import():
+        from regard.commands.translate import TranslateRequest, translate_lines
+
+    translate_lines(model, TranslateRequest(**options))
+
+
+@regard.command()
+@click.argument("model", type=FILE)
+@click.option("--source", type=FILE, required=True, help="Text to translate.")
+@click.option("--target", type=FILE, required=True, help="Its reference translation.")
+@click.option("--beam", type=click.IntRange(1, 64), help="Hypotheses kept in parallel; 1 is greedy.")
+@click.option("--output", type=FILE, help="Also write the translations here.")
+@click.option("--by-length", is_flag=True, help="Also show quality by source length.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+@ENGINE
+@WORKERS
+@SHORTLIST
+def evaluate(model: Path, **options: Any) -> None:
+    """Translate a test set and score it: BLEU, chrF, TER with signatures, exact match, perplexity."""
+    with large_import():
+        from regard.commands.evaluate import EvaluateRequest, evaluate_files
+
+    evaluate_files(model, EvaluateRequest(**options))
+
+
+@regard.command()
+@click.argument("model", type=FILE)
+@click.option("--source", type=FILE, required=True, help="Source sentences.")
+@click.option("--target", type=FILE, required=True, help="Their given translations.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
+def score(model: Path, source: Path, target: Path, as_json: bool) -> None:
+    """log p of each given pair, one number a line."""
+    from regard.commands.score import score_files
+
+    score_files(model, source, target, as_json=as_json)
+
+
+@regard.command()
+@click.argument("model", type=FILE)
+@click.option("--to", type=click.Choice(["ctranslate2", "argos"]), required=True, help="The program to export for.")
+@click.option("--out", type=FILE, required=True, help="The directory (ctranslate2) or file (argos) to make.")
+@click.option(
+    "--quantise",
+    type=click.Choice(["float32", "float16", "int16", "int8"]),
+    default="float32",
+    show_default=True,
+    help="How weights are stored; int8 is a quarter of the size.",
+)
+@click.option("--from-code", metavar="CODE", help="With --to argos: the source language, for example en.")
+@click.option("--to-code", metavar="CODE", help="With --to argos: the target language, for example de.")
+def export(model: Path, **options: Any) -> None:
+    """Write a model for use without torch: by CTranslate2, or by Argos Translate and LibreTranslate.
+
+    \b
+      regard export models/en-de --to ctranslate2 --out models/en-de-int8 --quantise int8
+      regard translate models/en-de-int8 --engine ctranslate2 < in.txt > out.txt
+      regard export models/en-de --to argos --from-code en --to-code de --out en_de.argosmodel
+    """
+    from regard.commands.export import ExportRequest, export_model
+
+    export_model(model, ExportRequest(**options))
+
+
+@regard.command()
+@click.argument("model", type=FILE)
+@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+def inspect(model: Path, as_json: bool) -> None:
+    """What is in a model directory: sizes, vocabulary, recipe, scores, files and their checksums."""
+    from regard.commands.inspect import inspect_model
+
+    inspect_model(model, as_json=as_json)

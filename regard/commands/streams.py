@@ -1,0 +1,56 @@
+"""Text streams of the commands: lines in, lines or JSON out."""
+
+import json
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from itertools import islice
+from pathlib import Path
+from typing import IO, TypeVar
+
+from regard.data.readers import read_lines, read_stream
+from regard.errors import DataError
+
+T = TypeVar("T")
+
+
+def one_line(text: str) -> str:
+    """A model that knows bytes can write a line break, which would shift every later line of the output."""
+    return text.replace("\n", " ").replace("\r", " ")
+
+
+def to_json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def chunked(items: Iterable[T], size: int) -> Iterator[list[T]]:
+    iterator = iter(items)
+    while part := list(islice(iterator, size)):
+        yield part
+
+
+def input_lines(path: Path | None) -> Iterator[str]:
+    """Lines of a file, or of stdin; there may be none."""
+    if path is None:
+        return read_stream(sys.stdin.buffer, "stdin")
+    if path.is_file() and path.stat().st_size == 0:
+        return iter(())
+    return read_lines(path)
+
+
+@contextmanager
+def writing(path: Path | None) -> Iterator[IO[str]]:
+    """stdout, or a file that appears under its name only when it is complete."""
+    if path is None:
+        yield sys.stdout
+        return
+    fresh = path.with_name(f".{path.name}.tmp")
+    try:
+        with fresh.open("w", encoding="utf-8", newline="\n") as out:
+            yield out
+        fresh.replace(path)
+    except OSError as error:
+        raise DataError(f"{path}: cannot be written ({error.strerror}); choose another --output") from None
+    finally:
+        with suppress(OSError):
+            fresh.unlink()

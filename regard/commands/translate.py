@@ -1,0 +1,130 @@
+"""`regard translate`: every input line gives its translations, in order."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass
+from itertools import chain, islice
+from pathlib import Path
+
+from regard.commands.options import checked
+from regard.commands.streams import chunked, input_lines, one_line, to_json, writing
+from regard.decoding.options import SamplingOptions, SearchOptions
+from regard.engine import Engine, Translation, load
+from regard.errors import DecodingError
+from regard.workers import Workers, cores
+
+CHUNK = 1024  # lines translated together: enough to batch by length, few enough to see output flow
+MANY = 1000  # lines from which on worker processes, which take seconds to start, save more than that
+SEED = 1  # of samples for which none was given
+SEARCHING = ("beam", "length_penalty", "prefix", "workers", "shortlist")  # options that mean nothing to sampling
+DRAWING = ("temperature", "top_k", "top_p", "seed")  # and those that mean nothing to search
+
+
+@dataclass(frozen=True)
+class TranslateRequest:
+    """What a user asks of `regard translate`; none: as the model's recipe has it."""
+
+    source: Path | None = None
+    output: Path | None = None
+    beam: int | None = None
+    n_best: int = 1
+    length_penalty: float | None = None
+    prefix: str | None = None
+    sample: bool = False
+    temperature: float | None = None
+    top_k: int | None = None
+    top_p: float | None = None
+    seed: int | None = None
+    as_json: bool = False
+    engine: str = "torch"
+    workers: int | None = None
+    shortlist: bool = False
+
+    @property
+    def only_text(self) -> bool:
+        """Nobody asks for scores, alternatives or a given beginning."""
+        return not (self.as_json or self.sample) and self.n_best == 1 and self.prefix is None
+
+
+def translate_lines(model: Path, request: TranslateRequest) -> None:
+    """Every input line gives `n_best` output lines, in order; a blank line stays blank."""
+    refuse_unheard(request)
+    lines = input_lines(request.source)
+    with ExitStack() as stack:
+        speak = speaking(model, request, lines, lambda: load(model, request.engine, shortlist=request.shortlist))
+        parts = stack.enter_context(speak)
+        out = stack.enter_context(writing(request.output))
+        for part in parts:
+            out.writelines(f"{line}\n" for line in part)
+            out.flush()
+
+
+@contextmanager
+def speaking(
+    model: Path, request: TranslateRequest, lines: Iterator[str], open_engine: Callable[[], Engine]
+) -> Iterator[Iterator[list[str]]]:
+    """The output lines in order, part by part: by workers where there is enough for them to do."""
+    first = list(islice(lines, MANY))
+    lines, count = chain(first, lines), worker_count(request, len(first))
+    if count > 1:
+        with Workers(model, count, shortlist=request.shortlist) as workers:
+            options = search_options(workers.search, request)
+            if request.only_text:
+                yield chunked(map(one_line, workers.write(lines, options)), CHUNK)
+            else:
+                found = workers.translate(lines, options, request.prefix)
+                yield chunked((line for one in found for line in rendered(one, request)), CHUNK)
+    else:
+        engine = open_engine()
+        yield (said(engine, part, request) for part in chunked(lines, CHUNK))
+
+
+def worker_count(request: TranslateRequest, lines: int) -> int:
+    """As asked; else one for each core, where there are `MANY` lines and a search that workers can do."""
+    if request.workers is not None:
+        return request.workers
+    able = request.engine == "torch" and not request.sample
+    return cores() if able and lines >= MANY else 1
+
+
+def refuse_unheard(request: TranslateRequest) -> None:
+    """An option that would change nothing is a mistake."""
+    unheard, where = (SEARCHING, "without") if request.sample else (DRAWING, "with")
+    for name in unheard:
+        if getattr(request, name) not in (None, False):
+            raise DecodingError(f"--{name.replace('_', '-')}: has an effect only {where} --sample; change one of them")
+    if request.workers is not None and request.engine != "torch":
+        raise DecodingError(f"--workers: {request.engine} uses all cores by itself; leave it out")
+
+
+def said(engine: Engine, lines: Sequence[str], request: TranslateRequest) -> list[str]:
+    """The output lines for these input lines."""
+    if request.only_text:
+        return [one_line(text) for text in engine.write(lines, search_options(engine.search, request))]
+    return [line for one in translated(engine, lines, request) for line in rendered(one, request)]
+
+
+def translated(engine: Engine, lines: Sequence[str], request: TranslateRequest) -> list[Translation]:
+    if request.sample:
+        asked = {name: getattr(request, name) for name in ("temperature", "top_k", "top_p")}
+        options = checked(SamplingOptions(samples=request.n_best), asked)
+        return engine.sample(lines, options, SEED if request.seed is None else request.seed)
+    prefixes = None if request.prefix is None else [request.prefix] * len(lines)
+    return engine.translate(lines, search_options(engine.search, request), prefixes)
+
+
+def search_options(own: SearchOptions, request: TranslateRequest) -> SearchOptions:
+    """The model's own search with what the user changed; n best need a beam at least as wide."""
+    width = request.beam or max(own.beam, request.n_best)
+    asked = {"beam": width, "n_best": request.n_best, "length_penalty": request.length_penalty}
+    return checked(own, asked)
+
+
+def rendered(translation: Translation, request: TranslateRequest) -> Iterator[str]:
+    """`n_best` lines of text, blank ones where the search found fewer, or one line of JSON."""
+    if request.as_json:
+        candidates = [asdict(candidate) for candidate in translation.candidates]
+        yield to_json({"source": translation.source, "text": translation.text, "candidates": candidates})
+    else:
+        texts = [one_line(candidate.text) for candidate in translation.candidates]
+        yield from texts + [""] * (request.n_best - len(texts))
