@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from regard.layers import masks
 from regard.layers.attention import attend
 from regard.layers.cache import KeyValues, RunningSums
+from regard.layers.dropout import Dropout
 
 
 def by_pair(bias: Float[Tensor, "h o"] | None, queries: int, keys: int) -> Float[Tensor, "h q k"] | None:
@@ -24,24 +25,30 @@ def fused(
     seen: KeyValues,
     visible: Bool[Tensor, "..."] | None,
     bias: Float[Tensor, "h q k"] | None,
-    dropout: float,
+    dropout: Dropout,
 ) -> Float[Tensor, "n h q f"]:
-    """attend(q, k, v, visible, bias) by torch's fused kernel, which gives zeros to a row that sees nothing."""
+    """attend(q, k, v, visible, bias) by torch's fused kernel, which gives zeros to a row that sees nothing.
+
+    Where weights are dropped it is the reference itself: the fused kernel has none to drop.
+    """
+    if dropout.active:
+        weights: Tensor = dropout(attend(q, seen.keys, seen.values, visible, bias)[1])
+        return weights @ seen.values
     adjust: Tensor | None = visible
     if bias is not None:
         adjust = bias[None] if visible is None else bias.masked_fill(~visible, -torch.inf)
-    return F.scaled_dot_product_attention(q, seen.keys, seen.values, attn_mask=adjust, dropout_p=dropout)
+    return F.scaled_dot_product_attention(q, seen.keys, seen.values, attn_mask=adjust)
 
 
 class Full(nn.Module):
     """softmax(q kᵀ / √d + bias) v over every visible key.
 
-    `dropout` above 0 drops weights while training, and leaves the CPU's flash kernel for a slower one.
+    `dropout` above 0 drops weights while training, and leaves the CPU's flash kernel for the reference.
     """
 
     def __init__(self, causal: bool, dropout: float = 0.0) -> None:
         super().__init__()
-        self.causal, self.dropout = causal, dropout
+        self.causal, self.dropout = causal, Dropout(dropout)
 
     def begin(self, keys: Float[Tensor, "n h 0 e"], values: Float[Tensor, "n h 0 f"]) -> KeyValues:
         return KeyValues(keys, values)
@@ -62,10 +69,9 @@ class Full(nn.Module):
         bias: Float[Tensor, "h o"] | None,
     ) -> Float[Tensor, "n h q f"]:
         queries, keys = q.shape[2], seen.keys.shape[2]
-        dropout = self.dropout if self.training else 0.0
-        if self.causal and queries == keys and mask is None and bias is None:
-            return F.scaled_dot_product_attention(q, seen.keys, seen.values, is_causal=True, dropout_p=dropout)
-        return fused(q, seen, self.visible(queries, seen.keys, mask), by_pair(bias, queries, keys), dropout)
+        if self.causal and queries == keys and mask is None and bias is None and not self.dropout.active:
+            return F.scaled_dot_product_attention(q, seen.keys, seen.values, is_causal=True)
+        return fused(q, seen, self.visible(queries, seen.keys, mask), by_pair(bias, queries, keys), self.dropout)
 
     def weights(
         self,
@@ -95,7 +101,7 @@ class Window(nn.Module):
 
     def __init__(self, causal: bool, size: int, dropout: float = 0.0) -> None:
         super().__init__()
-        self.causal, self.size, self.dropout = causal, size, dropout
+        self.causal, self.size, self.dropout = causal, size, Dropout(dropout)
         self.ahead = 0 if causal else size
         self.block = max(size, 32)  # smaller blocks cost more to start than they save
 
@@ -119,8 +125,7 @@ class Window(nn.Module):
         queries, keys = q.shape[2], seen.keys.shape[2]
         if queries > 2 * self.block:
             return self.blocked(q, seen, mask, bias)
-        dropout = self.dropout if self.training else 0.0
-        return fused(q, seen, self.visible(queries, seen.keys, mask), by_pair(bias, queries, keys), dropout)
+        return fused(q, seen, self.visible(queries, seen.keys, mask), by_pair(bias, queries, keys), self.dropout)
 
     def blocked(
         self,
@@ -142,13 +147,12 @@ class Window(nn.Module):
         if bias is not None:  # keep distances −(block − 1 + size) … block − 1 + ahead of −centre … queries − 1
             centre = bias.shape[-1] - queries
             bias = F.pad(bias, (block - 1 + self.size - centre, block + self.ahead - queries))
-        dropout = self.dropout if self.training else 0.0
         out = fused(
             tiles(q, (0, rest), block, block),
             KeyValues(tiles(seen.keys, margins, span, block), tiles(seen.values, margins, span, block)),
             masks.both(masks.over_keys(real), near),
             by_pair(bias, block, span),
-            dropout,
+            self.dropout,
         )
         return out.reshape(n, -1, *out.shape[1:]).transpose(1, 2).flatten(2, 3)[:, :, :queries]
 

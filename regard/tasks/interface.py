@@ -14,6 +14,9 @@ Batch = TypeVar("Batch")  # their tensors
 class Task(Protocol[Plan, Batch]):
     """`batches` and `collate` are pure functions of their arguments and of the seed the task was built with.
 
+    A plan is a sequence of examples, and a part of it (`plan[i::n]`) is a plan too. `collate` and `loss` may run in
+    several threads at once, `loss` with a model for each.
+
     A resumed run therefore sees exactly the batches that an uninterrupted one sees.
     """
 

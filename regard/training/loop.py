@@ -1,6 +1,5 @@
 """The training loop: a generator of events. A run killed at any moment goes on to the same weights, to the bit."""
 
-import hashlib
 import math
 import time
 from collections.abc import Callable, Iterator
@@ -10,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from regard.errors import TrainingError
 from regard.models.interface import parameters
@@ -18,6 +17,7 @@ from regard.tasks.interface import Task
 from regard.training import checkpoint
 from regard.training.averaging import MovingAverage, average
 from regard.training.checkpoint import Place
+from regard.training.crew import Crew, shares
 from regard.training.events import (
     Event,
     Finished,
@@ -63,22 +63,23 @@ def train(
     is on; else the last weights.
     After "interrupted" it holds the last weights, and the same call again goes on.
 
-    The random numbers of a step are a function of (seed, step): torch's global generator is seeded at every step.
+    The random numbers of a step are a function of (seed, step): all generators are seeded at every step.
     `stop` is asked after every step. `started` is the clock's time from which a budget counts, if that was earlier.
     """
     if options.threads:
         torch.set_num_threads(options.threads)
     watch = Watch(clock, clock() if started is None else started)
-    run = Run(model, task, options, folder=folder / "checkpoints", width=width, watch=watch)
-    newest = checkpoint.latest(run.folder)
-    resumed = checkpoint.read_place(newest).step if newest else None
-    yield Started(parameters(model), options.steps, options.passes, options.budget, resumed)
-    # Before the restore: whatever the rehearsal leaves in buffers is overwritten.
-    yield MemoryChecked(rehearse(model, task))
-    run.begin(newest)
-    yield from run.steps(stop)
-    if run.over:
-        yield from run.finish()
+    with Crew(model, task, shares(options.shares)) as crew:
+        run = Run(model, crew, options, folder=folder / "checkpoints", width=width, watch=watch)
+        newest = checkpoint.latest(run.folder)
+        resumed = checkpoint.read_place(newest).step if newest else None
+        yield Started(parameters(model), options.steps, options.passes, options.budget, resumed)
+        # Before the restore: whatever the rehearsal leaves in buffers is overwritten.
+        yield MemoryChecked(rehearse(model, task, crew))
+        run.begin(newest)
+        yield from run.steps(stop)
+        if run.over:
+            yield from run.finish()
 
 
 @dataclass(frozen=True)
@@ -98,14 +99,14 @@ class Run:
     def __init__(
         self,
         model: nn.Module,
-        task: Task[Any, Any],
+        crew: Crew,
         options: TrainingOptions,
         *,
         folder: Path,
         width: int,
         watch: Watch,
     ) -> None:
-        self.model, self.task, self.options = model, task, options
+        self.model, self.crew, self.task, self.options = model, crew, crew.task, options
         self.folder, self.width, self.watch = folder, width, watch
         self.optimiser = build_optimiser(model, options)
         self.ema = MovingAverage(model, options.ema) if options.ema else None
@@ -184,7 +185,7 @@ class Run:
         step = place.step + 1
         group = self.plans[place.position : place.position + self.options.accumulate]
         learning_rate = rate(self.options, step, min(self.progress, 1.0), width=self.width, steps=self.length.steps)
-        self._seed(step)
+        self.crew.seed(f"{self.options.seed}/{step}")
         loss, norm, units = self._gradients(group, place.epoch)
         healthy = math.isfinite(loss) and math.isfinite(norm)
         if healthy:
@@ -202,28 +203,16 @@ class Run:
             step, place.epoch, loss, learning_rate, norm, units, speed, min(self.progress, 1.0), self.seconds, left
         )
 
-    def _seed(self, step: int) -> None:
-        # Hashed, because neighbouring seeds of torch's generator differ in few bits, and it reads only 32 of them.
-        digest = hashlib.blake2b(f"{self.options.seed}/{step}".encode(), digest_size=4).digest()
-        # Not torch.manual_seed: without CUDA, each call of it queues a stack trace for ever.
-        torch.default_generator.manual_seed(int.from_bytes(digest))
-
     def _gradients(self, group: list[Any], epoch: int) -> tuple[float, float, int]:
         """Mean loss, gradient norm and units of a group of batches; its gradients are left on the parameters."""
-        self.model.train()
-        totals: list[Tensor] = []
-        units = 0
         with memory_refused():
-            for plan in group:
-                loss = self.task.loss(self.model, self.task.collate(plan, epoch))
-                loss.total.backward()  # type: ignore[no-untyped-call]
-                totals.append(loss.total.detach())
-                units += loss.units
-        if units == 0:
+            losses = [self.crew.backward(plan, epoch) for plan in group]
+        loss = sum(losses[1:], losses[0])
+        if loss.units == 0:
             raise TrainingError(f"step {self.place.step + 1}: its batches hold nothing to predict; check the data")
-        norm = settle_gradients(self.model.parameters(), units=units, clip=self.options.clip)
-        total, size = torch.stack([torch.stack(totals).sum(), norm.to(totals[0])]).tolist()
-        return total / units, size, units
+        norm = settle_gradients(self.model.parameters(), units=loss.units, clip=self.options.clip)
+        total, size = torch.stack([loss.total, norm.to(loss.total)]).tolist()
+        return total / loss.units, size, loss.units
 
     def _move_on(self, step: int, taken: int, skipped: int) -> None:
         epoch, position = self.place.epoch, self.place.position + taken
@@ -252,7 +241,7 @@ class Run:
 
     # ------------------------------------------------------------ validation
     def _evaluate(self) -> dict[str, float]:
-        self._seed(self.place.step)
+        self.crew.seed(f"{self.options.seed}/{self.place.step}")
         self.model.eval()
         with torch.no_grad():
             return self.task.evaluate(self.model)

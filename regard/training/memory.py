@@ -10,6 +10,7 @@ from torch import nn
 
 from regard.errors import TrainingError
 from regard.tasks.interface import Task
+from regard.training.crew import Crew
 
 SIGNS = ("out of memory", "not enough memory", "can't allocate memory", "cannot allocate memory", "alloc_cpu")
 STATUS = Path("/proc/self/status")
@@ -38,10 +39,9 @@ def memory_refused() -> Iterator[None]:
         ) from error
 
 
-def rehearse(model: nn.Module, task: Task[Any, Any]) -> int:
+def rehearse(model: nn.Module, task: Task[Any, Any], crew: Crew) -> int:
     """The largest batch forward and backward, no step, gradients cleared; returns the peak memory in bytes."""
-    model.train()
     with memory_refused():
-        task.loss(model, task.collate(task.largest(), 0)).total.backward()  # type: ignore[no-untyped-call]
+        crew.backward(task.largest(), 0)
     model.zero_grad(set_to_none=True)
     return peak_memory()

@@ -35,6 +35,7 @@ class TrainingOptions(Section):
 
     seed: Count = 1
     threads: Positive | None = None  # of torch; none: as torch finds it. Another number is another rounding
+    shares: Positive | None = None  # of a batch, a thread for each; none: as many as threads, at most 4
     accumulate: Positive = 1  # batches per step; the loss is still one mean over all their units
     clip: Annotated[float, Field(ge=0.0)] = 1.0  # global gradient norm; 0: off
 

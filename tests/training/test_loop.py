@@ -13,7 +13,7 @@ from regard.training.events import Finished, MemoryChecked, Saved, Skipped, Star
 from regard.training.loop import train
 from regard.training.options import TrainingOptions
 
-BASE = TrainingOptions(steps=12, learning_rate=0.02, validations=3, saves=3)
+BASE = TrainingOptions(steps=12, shares=1, learning_rate=0.02, validations=3, saves=3)
 
 
 def options(**changes):

@@ -11,13 +11,14 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
+from regard.layers.dropout import Dropout
 from regard.layers.loss import Loss
 from regard.training.events import Stepped
 from regard.training.loop import train
 from regard.training.options import TrainingOptions
 
 ROWS, FEATURES, CLASSES = 23, 5, 3
-LONG = TrainingOptions(steps=150, accumulate=2, ema=0.9, saves=15, learning_rate=0.01, validations=7, seed=4)
+LONG = TrainingOptions(steps=150, shares=2, accumulate=2, ema=0.9, saves=15, learning_rate=0.01, validations=7, seed=4)
 
 
 @dataclass
@@ -57,7 +58,7 @@ class Toy:
 
 def toy_model(dropout: float = 0.3) -> nn.Module:
     torch.manual_seed(0)
-    layers = [nn.Linear(FEATURES, 7), nn.LayerNorm(7), nn.Dropout(dropout), nn.Linear(7, CLASSES)]
+    layers = [nn.Linear(FEATURES, 7), nn.LayerNorm(7), Dropout(dropout), nn.Linear(7, CLASSES)]
     return nn.Sequential(*layers).double()
 
 

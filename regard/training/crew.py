@@ -1,0 +1,100 @@
+"""The gradients of a batch by several threads, each with a share of its rows.
+
+A thread that shares every product with another waits for it thousands of times a step, and hardly gains where there is
+no product. With a share of the rows each, they meet once: on two cores a step was 7 to 12 % faster (docs/speed.md).
+"""
+
+import copy
+import hashlib
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from typing import Any
+
+import torch
+from torch import nn
+
+from regard.layers.dropout import Drawing
+from regard.layers.loss import Loss
+from regard.tasks.interface import Task
+
+MOST = 4  # shares that pay without being asked for: Python runs one thread at a time, and each needs it
+
+
+def shares(asked: int | None) -> int:
+    """How many a batch is cut into: as asked, else one for each of torch's threads, up to `MOST`."""
+    return asked or min(torch.get_num_threads(), MOST)
+
+
+def number(seed: str) -> int:
+    """32 bits of a hash: neighbouring seeds of torch's generator differ in few bits, and it reads only 32 of them."""
+    return int.from_bytes(hashlib.blake2b(seed.encode(), digest_size=4).digest())
+
+
+def twin(model: nn.Module) -> nn.Module:
+    """A copy whose parameters are the same memory, with gradients and random numbers of its own."""
+    shared = {id(p): nn.Parameter(p.detach(), p.requires_grad) for p in model.parameters()}
+    copied = copy.deepcopy(model, shared)
+    generator = torch.Generator()
+    for module in copied.modules():
+        if isinstance(module, Drawing):
+            module.generator = generator
+    return copied
+
+
+def add_gradients(to: Sequence[nn.Parameter], of: Sequence[nn.Parameter]) -> None:
+    """Σ of both on the first; none on the second. A parameter that one of them did not meet has no gradient there."""
+    both = [(p.grad, q.grad) for p, q in zip(to, of, strict=True) if p.grad is not None and q.grad is not None]
+    if both:
+        torch._foreach_add_([mine for mine, _ in both], [theirs for _, theirs in both])
+    for p, q in zip(to, of, strict=True):
+        if p.grad is None:
+            p.grad = q.grad
+        q.grad = None
+
+
+class Crew:
+    """Threads that go through shares of a batch, the first with the model itself, the others with twins of it.
+
+    The same shares in the same order give the same sums: a run can be repeated to the bit with as many threads.
+    """
+
+    def __init__(self, model: nn.Module, task: Task[Any, Any], size: int) -> None:
+        self.task, self.models = task, [model, *(twin(model) for _ in range(size - 1))]
+        self.parameters = [list(member.parameters()) for member in self.models]
+        threads = max(torch.get_num_threads() // size, 1)
+        self.pool = ThreadPoolExecutor(size, initializer=lambda: torch.set_num_threads(threads)) if size > 1 else None
+
+    def __enter__(self) -> "Crew":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.pool:
+            self.pool.shutdown()
+
+    def seed(self, seed: str) -> None:
+        """All random numbers from here on are a function of the seed."""
+        # Not torch.manual_seed: without CUDA, each call of it queues a stack trace for ever.
+        torch.default_generator.manual_seed(number(seed))
+        for place, member in enumerate(self.models[1:], start=1):
+            drawing = next((m for m in member.modules() if isinstance(m, Drawing)), None)
+            if drawing is not None and drawing.generator is not None:
+                drawing.generator.manual_seed(number(f"{seed}/{place}"))
+
+    def backward(self, plan: Any, epoch: int) -> Loss:
+        """The loss of a batch, whose gradients are added to those on the parameters."""
+        for member in self.models:
+            member.train()
+        if not self.pool:
+            return self._share(0, plan, epoch)
+        parts = [plan[place :: len(self.models)] for place in range(min(len(self.models), len(plan)))]
+        work = [self.pool.submit(self._share, place, part, epoch) for place, part in enumerate(parts)]
+        wait(work)  # all of them, even if one fails: nobody computes on after that
+        losses = [done.result() for done in work]
+        for theirs in self.parameters[1 : len(parts)]:
+            add_gradients(self.parameters[0], theirs)
+        return sum(losses[1:], losses[0])
+
+    def _share(self, place: int, part: Any, epoch: int) -> Loss:
+        loss = self.task.loss(self.models[place], self.task.collate(part, epoch))
+        loss.total.backward()  # type: ignore[no-untyped-call]
+        return Loss(loss.total.detach(), loss.units)
