@@ -21,7 +21,13 @@ from regard.decoding.options import SearchOptions
 from regard.evaluation.scores import exact_match
 from regard.models.interface import SequenceToSequence
 from regard.recipe.build import build
-from regard.recipe.models import RecurrentOptions, TransformerOptions
+from regard.recipe.models import (
+    ByteNetOptions,
+    ConvS2SOptions,
+    ModelOptions,
+    RecurrentOptions,
+    TransformerOptions,
+)
 from regard.tasks.options import LossOptions
 from regard.tasks.translate import TrainingSet, Translation, Validation, Vocabularies
 from regard.text.learn import learn as learn_vocabulary
@@ -38,7 +44,7 @@ SHORTEST, LONGEST = 3, 6  # digits
 class Family:
     """A model and as much training as it needs."""
 
-    model: TransformerOptions | RecurrentOptions
+    model: ModelOptions
     steps: int
     learning_rate: float
 
@@ -57,6 +63,22 @@ def recurrent(steps: int = 500, learning_rate: float = 0.004, **chosen: object) 
 def transformer(steps: int = 600, learning_rate: float = 0.003, **chosen: object) -> Family:
     sizes = {"width": 64, "heads": 4, "feedforward": 128, "encoder_layers": 1, "decoder_layers": 1, "max_length": 64}
     return Family(TransformerOptions.model_validate(sizes | {"dropout": 0.0} | chosen), steps, learning_rate)
+
+
+def deep(steps: int, **chosen: object) -> Family:
+    """Three LSTM layers a side, what is read entering from the lowest on."""
+    return recurrent(steps, 0.005, cell="lstm", encoder_layers=3, decoder_layers=3, **chosen)
+
+
+def bytenet(steps: int, learning_rate: float = 0.005, **chosen: object) -> Family:
+    """Without attention the encoder must bring each digit to its column: it goes through the rates twice."""
+    sizes = {"width": 128, "rates": (1, 2, 4), "encoder_rounds": 2, "decoder_rounds": 1, "dropout": 0.0}
+    return Family(ByteNetOptions.model_validate(sizes | chosen), steps, learning_rate)
+
+
+def convs2s(steps: int, learning_rate: float = 0.003, **chosen: object) -> Family:
+    sizes = {"width": 64, "encoder_layers": 2, "decoder_layers": 2, "max_length": 64, "dropout": 0.0}
+    return Family(ConvS2SOptions.model_validate(sizes | chosen), steps, learning_rate)
 
 
 def tanh(steps: int = 800, **chosen: object) -> Family:
@@ -94,6 +116,10 @@ FAMILIES = {
     "LSTM, general, input feeding": recurrent(cell="lstm", attention="general", **FED),
     "GRU, coverage": recurrent(1000, 0.003, cell="gru", attention="additive", coverage=True, **BOTH_WAYS),
     "GRU, coverage, input feeding": recurrent(cell="gru", attention="additive", coverage=True, **FED),
+    "LSTM, residual, as in GNMT": deep(400, stack="residual"),
+    "LSTM, fast-forward, as in Deep-Att": deep(300, stack="fast-forward"),
+    "ByteNet": bytenet(900),
+    "ConvS2S": convs2s(600),
     "Transformer, sinusoid": transformer(positions="sinusoid"),
     "Transformer, learned": transformer(positions="learned"),
     "Transformer, relative": transformer(positions="relative"),
@@ -109,6 +135,7 @@ FAMILIES = {
     "Transformer, SwiGLU": transformer(activation="swiglu"),
     "Transformer, GeGLU": transformer(activation="geglu"),
     "Transformer, ReGLU": transformer(activation="reglu"),
+    "Transformer, two of four experts": transformer(experts=4, active=2, feedforward=64),
 }
 
 

@@ -27,7 +27,7 @@ from regard.engine import Candidate, Engine, Translation, load
 from regard.errors import DecodingError, RegardError
 
 WINDOW = 2048  # lines sorted by length together; two windows are held at a time, however long the file
-LARGE, SMALL = 16000, 2000  # characters given to a worker at once, at most and at least
+LARGE, SMALL = 32000, 3000  # characters given to a worker at once, at most and at least
 KINDS: list[type[RegardError]] = [RegardError, *RegardError.__subclasses__()]
 ERRORS = {kind.__name__: kind for kind in KINDS}
 
@@ -117,7 +117,7 @@ def share(texts: Sequence[str], workers: int) -> list[list[int]]:
     for place in sorted(range(len(texts)), key=lambda i: -len(texts[i])):
         if size >= enough:
             parts.append([])
-            size, enough = 0, min(LARGE, max(SMALL, left // (2 * workers)))
+            size, enough = 0, min(LARGE, max(SMALL, left // workers))
         parts[-1].append(place)
         size += len(texts[place]) + 1
         left -= len(texts[place]) + 1

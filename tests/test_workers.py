@@ -100,7 +100,7 @@ def test_shares_hold_every_text_once_the_longest_first_and_none_is_much_too_larg
     left = sum(lengths) + len(texts)
     for part in parts:
         without_last = sum(len(texts[place]) + 1 for place in part[:-1])
-        assert without_last < min(LARGE, max(SMALL, left / (2 * workers)))
+        assert without_last < min(LARGE, max(SMALL, left / workers))
         left -= sum(len(texts[place]) + 1 for place in part)
 
 

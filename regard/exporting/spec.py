@@ -12,7 +12,7 @@ from torch import Tensor
 from regard.errors import DecodingError, RecipeError
 from regard.layers.norm import EPSILON
 from regard.layers.positions import sinusoids
-from regard.recipe.models import RecurrentOptions, TransformerOptions
+from regard.recipe.models import ModelOptions, TransformerOptions
 
 FARTHEST = 128  # the distance from which all share the last bucket of a relative bias, as in layers.relations
 TABLES = ("sinusoid", "learned", "none")  # positions that join the input; of "none" all rows are zero
@@ -34,10 +34,12 @@ def library() -> Any:
     return ctranslate2
 
 
-def refuse_unrepresentable(options: TransformerOptions | RecurrentOptions) -> None:
+def refuse_unrepresentable(options: ModelOptions) -> None:
     """Say which choice of the recipe CTranslate2 has no counterpart for, before anything is written."""
     if not isinstance(options, TransformerOptions):
         raise refusal("kind", options.kind, "transformer")
+    if options.experts is not None:
+        raise refusal("experts", f"a mixture of {options.experts}", "one network (null)")
     if options.attention != "full":
         raise refusal("attention", options.attention, "full")
     if options.norm == "layer-outside":

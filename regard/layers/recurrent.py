@@ -73,18 +73,25 @@ class Cell(nn.Module):
         return self.recurrence.step(wx, self.recurrent(state[:, : self.width]), state)
 
 
-def unroll(
-    cell: Cell, x: Float[Tensor, "n t i"], state: Float[Tensor, "n e"], mask: Bool[Tensor, "n t"] | None
+def run(
+    cell: Cell, wx: Float[Tensor, "n t gates"], state: Float[Tensor, "n e"], mask: Bool[Tensor, "n t"] | None
 ) -> tuple[Float[Tensor, "n t d"], Float[Tensor, "n e"]]:
-    """h(1), …, h(t) and the state after the last visible position; no mask means that all are visible."""
+    """h(1), …, h(t) given W x, and the state after the last visible position; no mask means that all are visible."""
     outputs = []
-    visible = [None] * x.shape[1] if mask is None else mask[:, :, None].unbind(1)
-    for wx, seen in zip(cell.input(x).unbind(1), visible, strict=True):
-        new = cell(wx, state)
+    visible = [None] * wx.shape[1] if mask is None else mask[:, :, None].unbind(1)
+    for step, seen in zip(wx.unbind(1), visible, strict=True):
+        new = cell(step, state)
         state = new if seen is None else torch.where(seen, new, state)
         outputs.append(state[:, : cell.width])
     stacked = torch.stack(outputs, dim=1)
     return stacked if mask is None else stacked * mask[:, :, None], state
+
+
+def unroll(
+    cell: Cell, x: Float[Tensor, "n t i"], state: Float[Tensor, "n e"], mask: Bool[Tensor, "n t"] | None
+) -> tuple[Float[Tensor, "n t d"], Float[Tensor, "n e"]]:
+    """The same from x itself."""
+    return run(cell, cell.input(x), state, mask)
 
 
 class OneWay(nn.Module):
@@ -121,21 +128,88 @@ class BothWays(nn.Module):
         return torch.cat([right, left.flip(1)], dim=-1), torch.cat([first, second], dim=-1)
 
 
-class Stack(nn.Module):
-    """Layers on top of each other, dropout between them; the state joins those of all layers, lowest first."""
+class Skipped(nn.Module):
+    """layer(x) + x, where the first values of the layer's input are x. Wu et al. 2016, eq. 6."""
 
-    def __init__(self, layers: Sequence[OneWay | BothWays], dropout: nn.Module) -> None:
+    def __init__(self, layer: OneWay) -> None:
         super().__init__()
+        self.layer, self.width, self.state_width = layer, layer.width, layer.state_width
+
+    def forward(
+        self, x: Float[Tensor, "n t i"], state: Float[Tensor, "n e"], mask: Bool[Tensor, "n t"] | None
+    ) -> tuple[Float[Tensor, "n t d"], Float[Tensor, "n e"]]:
+        y, state = self.layer(x, state, mask)
+        return y + x[..., : self.width], state
+
+
+class FastForward(nn.Module):
+    """[half of f(t); h(t)] with f = W x, what the cell is given: linear in the f below, it passes by every recurrence.
+
+    Zhou et al. 2016, who also pass on one half.
+    """
+
+    def __init__(self, cell: Cell) -> None:
+        super().__init__()
+        self.cell, self.passed = cell, fast_forward_width(cell.recurrence, cell.width) - cell.width
+        self.width, self.state_width = cell.width + self.passed, cell.state_width
+
+    def forward(
+        self, x: Float[Tensor, "n t i"], state: Float[Tensor, "n e"], mask: Bool[Tensor, "n t"] | None
+    ) -> tuple[Float[Tensor, "n t d"], Float[Tensor, "n e"]]:
+        f = self.cell.input(x)
+        h, state = run(self.cell, f, state, mask)
+        passed = f[..., : self.passed]
+        return torch.cat([passed if mask is None else passed.where(mask[..., None], 0.0), h], -1), state
+
+
+def fast_forward_width(recurrence: Recurrence, width: int) -> int:
+    """How wide a fast-forward layer is whose cell is `width` wide."""
+    return recurrence.gates * width // 2 + width
+
+
+class Backwards(nn.Module):
+    """A layer that reads from right to left; its last state is that at the first word."""
+
+    def __init__(self, layer: OneWay | Skipped | FastForward) -> None:
+        super().__init__()
+        self.layer, self.width, self.state_width = layer, layer.width, layer.state_width
+
+    def forward(
+        self, x: Float[Tensor, "n t i"], state: Float[Tensor, "n e"], mask: Bool[Tensor, "n t"] | None
+    ) -> tuple[Float[Tensor, "n t d"], Float[Tensor, "n e"]]:
+        y, state = self.layer(x.flip(1), state, None if mask is None else mask.flip(1))
+        return y.flip(1), state
+
+
+Layer = OneWay | BothWays | Skipped | FastForward | Backwards
+
+
+class Stack(nn.Module):
+    """Layers on top of each other, dropout between them; the state joins those of all layers, lowest first.
+
+    The first `context` values of a context stand behind the input of every layer.
+    """
+
+    def __init__(self, layers: Sequence[Layer], dropout: nn.Module, context: int = 0) -> None:
+        super().__init__()
+        self.context = context
         self.layers, self.dropout = nn.ModuleList(layers), dropout
         self.width, self.state_widths = layers[-1].width, [layer.state_width for layer in layers]
 
     def forward(
-        self, x: Float[Tensor, "n t i"], state: Float[Tensor, "n e"], mask: Bool[Tensor, "n t"] | None
+        self,
+        x: Float[Tensor, "n t i"],
+        state: Float[Tensor, "n e"],
+        mask: Bool[Tensor, "n t"] | None,
+        context: Float[Tensor, "n t c"] | None = None,
     ) -> tuple[Float[Tensor, "n t d"], Float[Tensor, "n e"]]:
         last = []
         for depth, (layer, start) in enumerate(
             zip(self.layers, torch.split(state, self.state_widths, -1), strict=True)
         ):
-            x, end = layer(x if depth == 0 else self.dropout(x), start, mask)
+            x = x if depth == 0 else self.dropout(x)
+            if context is not None:
+                x = torch.cat([x, context[..., : self.context]], -1)
+            x, end = layer(x, start, mask)
             last.append(end)
         return x, torch.cat(last, dim=-1)

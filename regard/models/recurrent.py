@@ -1,4 +1,4 @@
-"""Recurrent encoder–decoders: the bottleneck, the decks' simple attention, and what answers its complaints."""
+"""Recurrent encoder–decoders: the bottleneck, the decks' simple attention, what answers its complaints, deep ones."""
 
 from dataclasses import dataclass
 
@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from regard.layers.recurrent import Stack
+from regard.layers.recurrent import FastForward, OneWay, Stack
 from regard.layers.scores import Prepared, SourceAttention
 from regard.models.interface import Memory, OutputLayer
 
@@ -112,6 +112,50 @@ class RecurrentDecoder(nn.Module):
         read, source = self.readout(y, state.source)
         features = self.dropout(read)
         return features, RecurrentState(cells, source, features[:, -1, : self.readout.feed])
+
+    def forward(
+        self, tokens: Int[Tensor, "n t"], state: RecurrentState
+    ) -> tuple[Float[Tensor, "n t vocab"], RecurrentState]:
+        features, state = self.features(tokens, state)
+        return self.output(features), state
+
+
+class DeepDecoder(nn.Module):
+    """softmax(W^o x^L(t)), x^l(t) = layer^l([x^{l−1}(t); a(t)]), x⁰(t) = y(t−1), a(t) = attention(h¹(t−1)).
+
+    Only the lowest layer waits for what was read: with a(1..t) known, each layer above runs over all t at once. Whether
+    these read a(t) too is for `stack` to say: they do in Wu et al. 2016, §3, and do not in Zhou et al. 2016.
+    """
+
+    def __init__(
+        self,
+        embedding: nn.Embedding,
+        bridge: nn.Module,
+        first: OneWay | FastForward,
+        stack: Stack,
+        attention: SourceAttention,
+        output: OutputLayer,
+    ) -> None:
+        super().__init__()
+        self.embedding, self.bridge, self.first, self.stack = embedding, bridge, first, stack
+        self.attention, self.output, self.dropout = attention, output, stack.dropout
+
+    def begin(self, memory: Memory) -> RecurrentState:
+        source = self.attention.prepare(memory.values, memory.mask)
+        return RecurrentState(self.bridge(memory.summary), source, memory.summary[:, :0])
+
+    def features(
+        self, tokens: Int[Tensor, "n t"], state: RecurrentState
+    ) -> tuple[Float[Tensor, "n t d"], RecurrentState]:
+        low, high = torch.split(state.cells, [self.first.state_width, sum(self.stack.state_widths)], -1)
+        source, outputs, reads = state.source, [], []
+        for step in self.dropout(self.embedding(tokens)).split(1, dim=1):
+            read, source = self.attention(low[:, None, : self.first.cell.width], source)
+            y, low = self.first(torch.cat([step, read], -1), low, None)
+            outputs.append(y)
+            reads.append(read)
+        y, high = self.stack(self.dropout(torch.cat(outputs, 1)), high, None, torch.cat(reads, 1))
+        return self.dropout(y), RecurrentState(torch.cat([low, high], -1), source, state.feed)
 
     def forward(
         self, tokens: Int[Tensor, "n t"], state: RecurrentState

@@ -11,35 +11,16 @@ from typing import Any, cast
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
-from torch import Tensor, nn
+from torch import Tensor
 
-from regard.layers.feedforward import Activation, FeedForward
+from regard.layers.feedforward import FeedForward
 from regard.layers.relations import rotate
-from regard.layers.residual import PostNorm, PreNorm
+from regard.layers.residual import PreNorm
 from regard.models.interface import Memory, OutputLayer
+from regard.models.lean import IN_PLACE, Affine, Norm
 from regard.models.transformer import DecoderLayer, TransformerDecoder, together
 
-IN_PLACE: dict[Activation, Activation] = {F.relu: torch.relu_}  # what it is applied to is read by nobody else
 VECTOR = 16  # numbers that the widest vector unit takes at once
-
-
-@dataclass(frozen=True)
-class Affine:
-    """x W + b, with W as one row of x reads it."""
-
-    weight: Float[Tensor, "d e"]
-    bias: Float[Tensor, " e"]
-
-    @classmethod
-    def of(cls, linear: nn.Linear) -> "Affine":
-        return cls(linear.weight.detach().mT.contiguous(), linear.bias.detach())
-
-    def __call__(self, x: Float[Tensor, "n d"]) -> Float[Tensor, "n e"]:
-        return torch.addmm(self.bias, x, self.weight)
-
-    def onto(self, total: Float[Tensor, "n e"], x: Float[Tensor, "n d"]) -> Float[Tensor, "n e"]:
-        """total + x W + b, written over total: no copy of anything."""
-        return total.addmm_(x, self.weight).add_(self.bias)
 
 
 # ---------------------------------------------------------------- caches
@@ -197,23 +178,6 @@ class Step:
     own: Float[Tensor, "#m 1 #readers more"]
     hidden: Float[Tensor, "m 1 1 s"]
     angles: Float[Tensor, "1 e"] | None
-
-
-@dataclass(frozen=True)
-class Norm:
-    """LN(x) with these weights."""
-
-    gain: Float[Tensor, " d"]
-    shift: Float[Tensor, " d"]
-    epsilon: float
-
-    @classmethod
-    def of(cls, around: PreNorm | PostNorm) -> "Norm":
-        norm: Any = around.norm
-        return cls(norm.gain.detach(), norm.shift.detach(), norm.epsilon)
-
-    def __call__(self, x: Float[Tensor, "n d"]) -> Float[Tensor, "n d"]:
-        return torch.layer_norm(x, self.gain.shape, self.gain, self.shift, self.epsilon)
 
 
 class SwiftLayer:

@@ -3,13 +3,14 @@
 import torch
 
 from regard.models.interface import SequenceToSequence
+from regard.recipe.build_convolutional import build_bytenet, build_convs2s
 from regard.recipe.build_recurrent import build_recurrent
 from regard.recipe.build_transformer import build_transformer
-from regard.recipe.models import RecurrentOptions, TransformerOptions
+from regard.recipe.models import ByteNetOptions, ConvS2SOptions, ModelOptions, RecurrentOptions, TransformerOptions
 
 
 def build(
-    options: TransformerOptions | RecurrentOptions, source_vocab: int, target_vocab: int, *, shared: bool, seed: int
+    options: ModelOptions, source_vocab: int, target_vocab: int, *, shared: bool, seed: int
 ) -> SequenceToSequence:
     """A fresh model; its first weights are a function of the seed alone. `shared`: one vocabulary for both sides."""
     with torch.random.fork_rng():
@@ -19,3 +20,7 @@ def build(
                 return build_transformer(options, source_vocab, target_vocab, shared)
             case RecurrentOptions():
                 return build_recurrent(options, source_vocab, target_vocab, shared)
+            case ByteNetOptions():
+                return build_bytenet(options, source_vocab, target_vocab, shared)
+            case ConvS2SOptions():
+                return build_convs2s(options, source_vocab, target_vocab, shared)

@@ -9,6 +9,7 @@ from regard.errors import RecipeError
 from regard.layers.attention import CrossAttention, Kernel, SelfAttention
 from regard.layers.dropout import Dropout
 from regard.layers.embedding import TiedOutput, TokenEmbedding
+from regard.layers.experts import Gate, MixtureOfExperts
 from regard.layers.feedforward import Activation, FeedForward, GatedFeedForward
 from regard.layers.initialise import xavier
 from regard.layers.kernels import Full, Linear, Window
@@ -98,6 +99,13 @@ class Parts:
 
     def feedforward(self) -> nn.Module:
         o = self.options
+        if o.experts is None:
+            return self.expert()
+        gate = Gate(o.width, o.experts, o.active, o.balance)
+        return MixtureOfExperts(gate, [self.expert() for _ in range(o.experts)])
+
+    def expert(self) -> nn.Module:
+        o = self.options
         if o.activation in PLAIN:
             return FeedForward(o.width, o.feedforward, PLAIN[o.activation])
         return GatedFeedForward(o.width, o.feedforward, GATED[o.activation])
@@ -137,6 +145,11 @@ def refuse_impossible(options: TransformerOptions) -> None:
     """Say which sizes and choices do not go together, before a layer trips over them."""
     refuse_sizes(options)
     refuse_concatenation(options)
+    if options.experts is not None and options.active >= options.experts:
+        raise RecipeError(
+            f"model.active: {options.active} of {options.experts} experts leaves none to choose from; "
+            f"use fewer, or raise model.experts above {options.active}"
+        )
     if options.attention == "linear":
         if options.positions not in (*TABLES, "none"):
             raise RecipeError(

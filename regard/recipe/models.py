@@ -18,6 +18,9 @@ class TransformerOptions(Section):
     heads: Positive = 4
     head_width: Positive | None = None  # d_k = d_v of one head; none: width / heads
     feedforward: Positive = 1024
+    experts: Positive | None = None  # feed-forward networks in each layer; none: one, for all positions
+    active: Annotated[int, Field(ge=2)] = 2  # experts of each position; the weight of one alone would teach no gate
+    balance: Annotated[float, Field(ge=0.0, allow_inf_nan=False)] = 0.01  # weight of the loss that spreads the load
     encoder_layers: Positive = 4
     decoder_layers: Positive = 4
     dropout: Probability = 0.1
@@ -38,7 +41,7 @@ class TransformerOptions(Section):
 
 
 class RecurrentOptions(Section):
-    """The encoder–decoders of the lectures: plain, simple attention, parameterised, bidirectional and additive."""
+    """The encoder–decoders of the lectures: plain, simple attention, parameterised, bidirectional; deep ones."""
 
     kind: Literal["recurrent"] = "recurrent"
     cell: Literal["tanh", "lstm", "gru"] = "gru"
@@ -46,6 +49,7 @@ class RecurrentOptions(Section):
     width: Positive = 256
     encoder_layers: Positive = 1
     decoder_layers: Positive = 1
+    stack: Literal["plain", "residual", "fast-forward"] = "plain"  # how layers stand upon each other
     bidirectional: bool = True
     attention: Literal["none", "dot", "scaled-dot", "general", "additive", "parameterised"] = "additive"
     input_feeding: bool = True
@@ -56,4 +60,35 @@ class RecurrentOptions(Section):
     share_embeddings: bool = True
 
 
-ModelOptions = Annotated[TransformerOptions | RecurrentOptions, Field(discriminator="kind")]
+class ByteNetOptions(Section):
+    """Kalchbrenner et al. 2016: dilated convolutions, the decoder standing on the encoder."""
+
+    kind: Literal["bytenet"] = "bytenet"
+    width: Positive = 256  # of every vector between blocks; half of it inside them
+    taps: Positive = 3  # positions that a convolution sees
+    rates: Annotated[tuple[Positive, ...], Field(min_length=1)] = (1, 2, 4, 8, 16)  # one block each, lowest first
+    encoder_rounds: Positive = 2  # times that all rates are gone through
+    decoder_rounds: Positive = 2
+    stretch: Annotated[float, Field(ge=1.0, allow_inf_nan=False)] = 1.2  # columns of memory for each source token
+    dropout: Probability = 0.1
+    tie_output: bool = True
+    share_embeddings: bool = True
+
+
+class ConvS2SOptions(Section):
+    """Gehring et al. 2017: gated convolutions, attention in every layer of the decoder."""
+
+    kind: Literal["convs2s"] = "convs2s"
+    width: Positive = 256  # of embeddings and of every vector between layers
+    taps: Positive = 3  # positions that a convolution sees
+    encoder_layers: Positive = 4
+    decoder_layers: Positive = 4
+    dropout: Probability = 0.1
+    max_length: Positive = 1024  # learned positions
+    tie_output: bool = True
+    share_embeddings: bool = True
+
+
+ModelOptions = Annotated[
+    TransformerOptions | RecurrentOptions | ByteNetOptions | ConvS2SOptions, Field(discriminator="kind")
+]

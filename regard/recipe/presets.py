@@ -1,40 +1,38 @@
-"""The recipe for someone who gave none: sizes from the corpus, so that two files are enough."""
+"""The recipe for someone who gave none: a model of the line-up, sized for the corpus, so that two files are enough."""
 
+import difflib
 from collections.abc import Sequence
-from typing import Any
 
 from regard.data.pairs import Pair
+from regard.errors import RecipeError
+from regard.recipe.lineup import LINEUP, OF_A_KIND, Size, Tree
 
-Tree = dict[str, Any]
+SIZES = {  # by the number of pairs that stays below
+    5_000: Size(width=128, heads=4, feedforward=512, layers=2, dropout=0.2, batch_tokens=1000, learning_rate=0.003),
+    100_000: Size(width=192, heads=4, feedforward=768, layers=3, dropout=0.1, batch_tokens=2000, learning_rate=0.003),
+    1_000_000: Size(
+        width=320, heads=5, feedforward=1280, layers=4, dropout=0.1, batch_tokens=3000, learning_rate=0.002
+    ),
+}
+LARGE = Size(width=512, heads=8, feedforward=2048, layers=6, dropout=0.1, batch_tokens=4096, learning_rate=0.001)
 
-# (pairs below, width, heads, feed-forward, layers a side, dropout, tokens a batch, peak learning rate)
-SIZES = (
-    (5_000, 128, 4, 512, 2, 0.2, 1000, 0.003),
-    (100_000, 192, 4, 768, 3, 0.1, 2000, 0.003),
-    (1_000_000, 320, 5, 1280, 4, 0.1, 3000, 0.002),
-)
-LARGE = (512, 8, 2048, 6, 0.1, 4096, 0.001)
 
-
-def choose(pairs: Sequence[Pair], family: str) -> Tree:
-    """A recipe tree (without its data files) that fits this much text, on a CPU.
+def choose(pairs: Sequence[Pair], name: str) -> Tree:
+    """A recipe tree (without its data files) that fits this much text, on a CPU; `name` is a preset or a kind of model.
 
     Small corpora want small models and many updates. On Multi30k (29,000 pairs) rotary positions and Muon each lowered
     the validation loss for the same minutes; the moving average of weights stands in for choosing a checkpoint.
     """
-    fitting = (sizes for limit, *sizes in SIZES if len(pairs) < limit)
-    width, heads, feedforward, layers, dropout, tokens, rate = next(fitting, LARGE)
-    training = {"learning_rate": rate, "schedule": "linear", "ema": 0.995}
-    if family == "recurrent":
-        return {"data": {"batch_tokens": tokens}, "model": {"kind": family, "width": width}, "training": training}
-    model = {
-        "kind": family,
-        "width": width,
-        "heads": heads,
-        "feedforward": feedforward,
-        "encoder_layers": layers,
-        "decoder_layers": layers,
-        "dropout": dropout,
-        "positions": "rotary",
+    size = next((size for limit, size in SIZES.items() if len(pairs) < limit), LARGE)
+    preset = LINEUP.get(OF_A_KIND.get(name, name))
+    if preset is None:
+        near = difflib.get_close_matches(name, LINEUP, n=1, cutoff=0.5)
+        hint = f"did you mean {near[0]!r}?" if near else f"known presets: {', '.join(LINEUP)}"
+        raise RecipeError(f"--preset {name}: not known; {hint}")
+    training = {
+        "learning_rate": size.learning_rate,
+        "schedule": "linear",
+        "ema": 0.995,
+        "optimiser": preset.optimiser,
     }
-    return {"data": {"batch_tokens": tokens}, "model": model, "training": {**training, "optimiser": "muon"}}
+    return {"data": {"batch_tokens": size.batch_tokens}, "model": preset.model(size), "training": training}

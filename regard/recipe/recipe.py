@@ -13,7 +13,7 @@ from pydantic_core import ErrorDetails
 from regard.data.options import DataOptions
 from regard.decoding.options import SearchOptions
 from regard.errors import RecipeError
-from regard.recipe.models import ModelOptions, TransformerOptions
+from regard.recipe.models import ConvS2SOptions, ModelOptions, TransformerOptions
 from regard.section import Section
 from regard.tasks.options import LossOptions
 from regard.text.options import TextOptions
@@ -36,13 +36,22 @@ class Recipe(Section):
     @model_validator(mode="after")
     def positions_reach(self) -> "Recipe":
         """Learned positions end where their table ends: not in the middle of a run."""
-        model, longest = self.model, max(self.data.max_tokens, self.decoding.cap)
-        if isinstance(model, TransformerOptions) and model.positions == "learned" and model.max_length < longest:
+        rows, longest = learned_positions(self.model), max(self.data.max_tokens, self.decoding.cap)
+        if rows is not None and rows < longest:
             raise ValueError(
-                f"model.max_length: {model.max_length} learned positions, but data.max_tokens {self.data.max_tokens} "
+                f"model.max_length: {rows} learned positions, but data.max_tokens {self.data.max_tokens} "
                 f"and decoding.cap {self.decoding.cap} ask for {longest}; raise it, or lower those"
             )
         return self
+
+
+def learned_positions(model: ModelOptions) -> int | None:
+    """How many positions a model has that learns a vector for each; none: it does not."""
+    match model:
+        case TransformerOptions(positions="learned") | ConvS2SOptions():
+            return model.max_length
+        case _:
+            return None
 
 
 def read_tree(path: Path) -> Tree:

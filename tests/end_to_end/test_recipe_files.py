@@ -16,7 +16,7 @@ from regard.decoding.options import SearchOptions
 from regard.demo import SETTINGS, TRAIN
 from regard.models.interface import parameters
 from regard.recipe.build import build
-from regard.recipe.models import RecurrentOptions, TransformerOptions
+from regard.recipe.models import ByteNetOptions, ConvS2SOptions, RecurrentOptions, TransformerOptions
 from regard.recipe.presets import choose
 from regard.recipe.recipe import Recipe, overlay, parse, read_tree, with_settings
 from regard.tasks.options import LossOptions
@@ -33,6 +33,8 @@ SECTIONS = {
     "text": TextOptions,
     "model (transformer)": TransformerOptions,
     "model (recurrent)": RecurrentOptions,
+    "model (bytenet)": ByteNetOptions,
+    "model (convs2s)": ConvS2SOptions,
     "loss": LossOptions,
     "training": TrainingOptions,
     "decoding": SearchOptions,

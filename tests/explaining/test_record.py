@@ -6,9 +6,10 @@ from torch import nn
 
 from regard.explaining.record import Attention, kinds, record, watch
 from regard.models.interface import Memory, SequenceToSequence, no_summary
+from regard.recipe.build_convolutional import build_bytenet, build_convs2s
 from regard.recipe.build_recurrent import build_recurrent
 from regard.recipe.build_transformer import build_transformer
-from regard.recipe.models import RecurrentOptions, TransformerOptions
+from regard.recipe.models import ByteNetOptions, ConvS2SOptions, RecurrentOptions, TransformerOptions
 
 SIZES = {"width": 8, "heads": 2, "feedforward": 12, "encoder_layers": 1, "decoder_layers": 2, "dropout": 0.3}
 TRANSFORMERS = [
@@ -26,6 +27,8 @@ RECURRENT = [
     {"coverage": True},
     {"attention": "general", "cell": "lstm", "decoder_layers": 2},
     {"attention": "parameterised", "bidirectional": False},
+    {"stack": "residual", "decoder_layers": 3},
+    {"stack": "fast-forward", "decoder_layers": 2, "cell": "lstm"},
 ]
 SOURCE = torch.tensor([[5, 4, 6, 8, 3]])
 TARGET = torch.tensor([[2, 7, 5, 4]])
@@ -41,7 +44,16 @@ def recurrent(choices):
     return build_recurrent(RecurrentOptions(embedding=6, width=5, **choices), 11, 9, shared=False).double().eval()
 
 
-MODELS = [(transformer, choices) for choices in TRANSFORMERS] + [(recurrent, choices) for choices in RECURRENT]
+def convs2s(choices):
+    torch.manual_seed(0)
+    return build_convs2s(ConvS2SOptions(width=6, **choices), 11, 9, shared=False).double().eval()
+
+
+MODELS = [
+    *((transformer, choices) for choices in TRANSFORMERS),
+    *((recurrent, choices) for choices in RECURRENT),
+    (convs2s, {}),
+]
 
 
 @pytest.fixture(params=MODELS, ids=lambda pair: f"{pair[0].__name__} {pair[1]}")
@@ -127,6 +139,7 @@ def test_kinds_are_read_from_paths():
 
 def test_a_model_without_attention_has_nothing_to_record():
     assert record(recurrent({"attention": "none", "input_feeding": False}), SOURCE, TARGET) == []
+    assert record(build_bytenet(ByteNetOptions(width=6), 11, 9, shared=False), SOURCE, TARGET) == []
 
 
 def test_recording_leaves_the_model_as_it_was():

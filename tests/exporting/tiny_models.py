@@ -46,7 +46,7 @@ def tiny(path: Path, *, shared: bool = False, bias: Tensor | None = None, **mode
     tree = {
         "data": {"corpora": [{"source": "a", "target": "b"}], "max_tokens": 64},
         "text": {"kind": "characters", "shared": shared},
-        "model": {**SIZES, "dropout": 0.0, **model} if model.get("kind") != "recurrent" else model,
+        "model": model if "kind" in model else {**SIZES, "dropout": 0.0, **model},
         "decoding": {"cap": 60},
     }
     recipe, vocabularies = parse(tree, "test"), Vocabularies(SOURCE, SOURCE if shared else TARGET)

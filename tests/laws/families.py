@@ -4,9 +4,8 @@ import torch
 from torch import Tensor
 
 from regard.models.interface import Memory, SequenceToSequence
-from regard.recipe.build_recurrent import build_recurrent
-from regard.recipe.build_transformer import build_transformer
-from regard.recipe.models import RecurrentOptions, TransformerOptions
+from regard.recipe import build as building
+from regard.recipe.models import ByteNetOptions, ConvS2SOptions, RecurrentOptions, TransformerOptions
 from regard.text.special import PAD
 
 SOURCE_VOCAB, TARGET_VOCAB = 9, 7
@@ -19,6 +18,17 @@ def recurrent(**chosen) -> RecurrentOptions:
 def transformer(**chosen) -> TransformerOptions:
     sizes = {"width": 12, "heads": 3, "feedforward": 7, "encoder_layers": 1, "decoder_layers": 1, "max_length": 24}
     return TransformerOptions(**(sizes | {"dropout": 0.0} | chosen))
+
+
+def bytenet(**chosen) -> ByteNetOptions:
+    return ByteNetOptions(
+        **({"width": 10, "rates": (1, 2), "encoder_rounds": 1, "decoder_rounds": 1, "dropout": 0.0} | chosen)
+    )
+
+
+def convs2s(**chosen) -> ConvS2SOptions:
+    sizes = {"width": 6, "encoder_layers": 2, "decoder_layers": 2, "max_length": 24, "dropout": 0.0}
+    return ConvS2SOptions(**(sizes | chosen))
 
 
 ONE_WAY = {"bidirectional": False, "input_feeding": False}
@@ -40,12 +50,34 @@ FAMILIES = {
     "GRU, coverage": recurrent(coverage=True, input_feeding=False),
     "GRU, coverage, fed": recurrent(coverage=True, decoder_layers=2),
     "LSTM, parameterised, fed": recurrent(cell="lstm", attention="parameterised"),
+    "residual LSTM, as in GNMT": recurrent(cell="lstm", encoder_layers=3, decoder_layers=3, stack="residual"),
+    "residual GRU, one way, coverage": recurrent(
+        encoder_layers=2, decoder_layers=4, stack="residual", coverage=True, bidirectional=False
+    ),
+    "residual LSTM, read from the top": recurrent(
+        cell="lstm", attention="dot", encoder_layers=3, decoder_layers=3, stack="residual", input_feeding=False
+    ),
+    "fast-forward LSTM, as in Deep-Att": recurrent(
+        cell="lstm", encoder_layers=3, decoder_layers=3, stack="fast-forward", embedding=18, tie_output=True
+    ),
+    "fast-forward tanh, parameterised": recurrent(
+        cell="tanh", attention="parameterised", encoder_layers=2, decoder_layers=2, stack="fast-forward"
+    ),
+    "fast-forward GRU, dot, read from the top": recurrent(
+        attention="dot", encoder_layers=2, decoder_layers=2, stack="fast-forward", input_feeding=False
+    ),
+    "ByteNet": bytenet(rates=(1, 2, 4), decoder_rounds=2),
+    "ByteNet, stretched, five taps, untied": bytenet(taps=5, stretch=1.7, tie_output=False),
+    "ConvS2S": convs2s(encoder_layers=3, decoder_layers=2),
+    "ConvS2S, five taps, untied": convs2s(taps=5, tie_output=False),
     "Transformer": transformer(encoder_layers=2, decoder_layers=3),
     "Transformer, post-norm": transformer(order="post", encoder_layers=2, decoder_layers=2),
     "Transformer, ε outside the root": transformer(norm="layer-outside", activation="gelu"),
     "Transformer, RMS, SwiGLU": transformer(norm="rms", activation="swiglu"),
     "Transformer, GeGLU, untied": transformer(activation="geglu", tie_output=False, scale_embedding=False),
     "Transformer, narrow heads": transformer(head_width=2, activation="reglu"),
+    "Transformer, experts": transformer(experts=3, active=2),
+    "Transformer, three of four gated experts": transformer(experts=4, active=3, activation="swiglu"),
     "Transformer, no positions": transformer(positions="none"),
     "Transformer, learned positions": transformer(positions="learned"),
     "Transformer, relative bias": transformer(positions="relative"),
@@ -64,10 +96,8 @@ FAMILIES = {
 
 def build(name: str, target_vocab: int = TARGET_VOCAB) -> SequenceToSequence:
     """The family's model in float64, with weights large enough that everything has an effect."""
-    options = FAMILIES[name]
+    model = building.build(FAMILIES[name], SOURCE_VOCAB, target_vocab, shared=False, seed=13).double().eval()
     torch.manual_seed(13)
-    make = build_recurrent if isinstance(options, RecurrentOptions) else build_transformer
-    model = make(options, SOURCE_VOCAB, target_vocab, False).double().eval()
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.add_(0.3 * torch.randn_like(parameter))

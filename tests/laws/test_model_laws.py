@@ -10,6 +10,7 @@ SOURCES = [[4, 8, 5, 7, 6, 3], [7, 3], [5, 5, 4, 3]]
 TARGETS = torch.tensor([[2, 4, 6, 5], [2, 5, 5, 1], [2, 6, 4, 4]])
 LENGTH = TARGETS.shape[1]
 
+COLUMNS = {"ByteNet", "ByteNet, stretched, five taps, untied"}  # whose memory has one column for each step
 ORDERLESS = {"Transformer, no positions", "Transformer, linear, no positions"}
 
 
@@ -122,20 +123,22 @@ def test_every_source_word_reaches_the_logits(model, logits):
 def test_the_encoder_commutes_with_permutation_exactly_when_it_has_no_order(model, family):
     order = torch.tensor([3, 0, 5, 1, 4, 2])
     tokens, mask = pad(SOURCES[:1])
-    permuted, plain = model.encode(tokens[:, order], mask).values, model.encode(tokens, mask).values[:, order]
-    assert torch.allclose(permuted, plain) == (family in ORDERLESS)
+    permuted, plain = model.encode(tokens[:, order], mask).values, model.encode(tokens, mask).values
+    assert torch.allclose(permuted[:, :6], plain[:, order]) == (family in ORDERLESS)
 
 
-def test_the_order_of_memory_means_nothing_to_the_decoder(model, memory, logits):
+def test_the_order_of_memory_means_nothing_to_a_decoder_that_attends(model, family, memory, logits):
     """Positions are the encoder's business: attention over memory reads a set."""
-    order = torch.tensor([3, 0, 5, 1, 4, 2])
+    order = torch.tensor([3, 0, 5, 1, 4, 2, *range(6, memory.mask.shape[1])])
     permuted = Memory(memory.values[:, order], memory.mask[:, order], memory.summary)
-    torch.testing.assert_close(logits_of(model, permuted), logits)
+    assert torch.allclose(logits_of(model, permuted), logits) == (family not in COLUMNS)
 
 
 def test_gradients_reach_every_parameter(model):
+    model.train()  # dropout is 0 here, but a gate's noise has weights
     with torch.enable_grad():
         total = model(*pad(SOURCES), TARGETS).log_softmax(-1)[..., 3].sum()
+        model.eval()
         names, weights = zip(*model.named_parameters(), strict=True)
         gradients = torch.autograd.grad(total, weights, allow_unused=True)
     dead = [

@@ -5,7 +5,21 @@ import torch
 from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from regard.layers.recurrent import GRU, LSTM, TANH, BothWays, Cell, OneWay, Stack, gru_step, lstm_step, tanh_step
+from regard.layers.recurrent import (
+    GRU,
+    LSTM,
+    TANH,
+    Backwards,
+    BothWays,
+    Cell,
+    FastForward,
+    OneWay,
+    Skipped,
+    Stack,
+    gru_step,
+    lstm_step,
+    tanh_step,
+)
 
 N, T, INPUTS, WIDTH = 3, 5, 4, 6
 LENGTHS = [5, 2, 3]
@@ -159,3 +173,78 @@ def test_a_gru_with_its_update_gate_shut_keeps_its_state():
 def test_recurrent_weights_start_orthogonal_gate_by_gate(recurrence):
     for gate in Cell(recurrence, INPUTS, WIDTH).double().recurrent.weight.chunk(recurrence.gates):
         torch.testing.assert_close(gate @ gate.mT, torch.eye(WIDTH, dtype=torch.float64), atol=1e-6, rtol=0)
+
+
+def lstm_twin(cell, inputs):
+    """torch's LSTM with the weights of one of our cells."""
+    twin = nn.LSTM(inputs, WIDTH, batch_first=True).double()
+    ours = (cell.input.weight, cell.recurrent.weight, cell.input.bias, cell.recurrent.bias)
+    with torch.no_grad():
+        for theirs, weight in zip(twin.parameters(), ours, strict=True):
+            theirs.copy_(weight)
+    return twin
+
+
+def test_residual_layers_agree_with_torchs_lstm_composed_by_hand():
+    """Both ways, one way, then one way with a sum around it, twice; a context stands behind every input."""
+    torch.manual_seed(8)
+    context = torch.randn(N, T, 3, dtype=torch.float64)
+    both = [Cell(LSTM, INPUTS + 3, WIDTH).double() for _ in range(2)]
+    above = [Cell(LSTM, width + 3, WIDTH).double() for width in (2 * WIDTH, WIDTH, WIDTH)]
+    layers = [BothWays(*both), OneWay(above[0]), Skipped(OneWay(above[1])), Skipped(OneWay(above[2]))]
+    stack, x = Stack(layers, nn.Identity(), context=3).double(), inputs()
+    ours, _ = stack(x, zeros(stack, x), None, context)
+
+    def run(cell, y):
+        joined = torch.cat([y, context], -1)
+        return lstm_twin(cell, joined.shape[-1])(joined)[0]
+
+    right = run(both[0], x)
+    joined = torch.cat([x, context], -1).flip(1)
+    left = lstm_twin(both[1], INPUTS + 3)(joined)[0].flip(1)
+    y = run(above[0], torch.cat([right, left], -1))
+    y = run(above[1], y) + y
+    y = run(above[2], y) + y
+    torch.testing.assert_close(ours, y)
+
+
+def test_fast_forward_layers_agree_with_torchs_lstm_composed_by_hand():
+    """Forwards, then backwards: f² = W² [half of f¹; h¹], whose half stands before h² in the result."""
+    torch.manual_seed(9)
+    low, high = Cell(LSTM, INPUTS, WIDTH).double(), Cell(LSTM, 3 * WIDTH, WIDTH).double()
+    stack, x = Stack([FastForward(low), Backwards(FastForward(high))], nn.Identity()), inputs()
+    ours, _ = stack(x, zeros(stack, x), None)
+    first = torch.cat([low.input(x)[..., : 2 * WIDTH], lstm_twin(low, INPUTS)(x)[0]], -1)
+    second = lstm_twin(high, 3 * WIDTH)(first.flip(1))[0].flip(1)
+    torch.testing.assert_close(ours, torch.cat([high.input(first)[..., : 2 * WIDTH], second], -1))
+
+
+def test_what_goes_fast_forward_is_linear_in_the_input_through_all_layers():
+    torch.manual_seed(10)
+    widths = [INPUTS, *[WIDTH + WIDTH // 2] * 2]
+    layers = [FastForward(Cell(TANH, width, WIDTH)).double() for width in widths]
+    for layer in layers[1:]:  # what comes from h, the other part, is cut off
+        layer.cell.input.weight.data[:, WIDTH // 2 :] = 0
+    stack = Stack(layers, nn.Identity())
+
+    def passed(x):
+        return stack(x, zeros(stack, x), None)[0][..., : WIDTH // 2]
+
+    a, b = inputs(), inputs().flip(0)
+    torch.testing.assert_close(passed(a + b) + passed(torch.zeros_like(a)), passed(a) + passed(b))
+
+
+@pytest.mark.parametrize(
+    "kind", [FastForward, lambda cell: Backwards(FastForward(cell)), lambda cell: Skipped(OneWay(cell))]
+)
+def test_deep_layers_put_out_zeros_where_nothing_is_and_see_nothing_there(kind):
+    torch.manual_seed(11)
+    layer, mask = kind(Cell(GRU, WIDTH, WIDTH)).double(), mask_of(LENGTHS, T)
+    x = torch.randn(N, T, WIDTH, dtype=torch.float64) * mask[..., None]
+    start = x.new_zeros(N, layer.state_width)
+    outputs, state = layer(x, start, mask)
+    assert (outputs[~mask] == 0).all()
+    for row, length in enumerate(LENGTHS):
+        alone, end = layer(x[row : row + 1, :length], start[:1], None)
+        torch.testing.assert_close(outputs[row : row + 1, :length], alone)
+        torch.testing.assert_close(state[row : row + 1], end)

@@ -11,6 +11,7 @@ from regard.decoding.sampling import sample
 from regard.decoding.search import Ban, beam_search
 from regard.models.interface import Decoder, Memory, OutputLayer, SequenceToSequence, State
 from regard.models.swift import SwiftDecoder
+from regard.models.swift_encoder import SwiftEncoder
 from regard.recipe.build_recurrent import build_recurrent
 from regard.recipe.build_transformer import build_transformer
 from regard.recipe.inference import for_inference
@@ -35,6 +36,7 @@ OTHERS = {
     "RMS": {"norm": "rms"},
     "ε outside the root": {"norm": "layer-outside"},
     "gated": {"activation": "swiglu"},
+    "experts": {"experts": 3},
     "relative bias": {"positions": "relative"},
     "ALiBi": {"positions": "alibi"},
 }
@@ -367,7 +369,7 @@ def test_every_variant_of_this_table_is_run_by_its_twin(name):
     model = build_transformer(options, VOCAB, VOCAB, True)
     twin = for_inference(options, model)
     assert isinstance(twin.decoder, SwiftDecoder)
-    assert twin.encoder is model.encoder
+    assert isinstance(twin.encoder, SwiftEncoder)
 
 
 @pytest.mark.parametrize("name", OTHERS)

@@ -21,6 +21,7 @@ IMPOSSIBLE = {
     r"^model\.tie_output: .* set model\.tie_output false": {"position_join": "concatenate"},
     r"^model\.positions: rotary acts on pairs": {"attention": "linear", "positions": "rotary"},
     r"^model\.positions: alibi acts on pairs": {"attention": "linear", "positions": "alibi"},
+    r"^model\.active: 3 of 3 experts leaves none to choose": {"experts": 3, "active": 3},
     r"^model\.attention_dropout: 0\.1 drops": {"attention": "linear", "attention_dropout": 0.1},
 }
 

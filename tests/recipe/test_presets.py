@@ -1,25 +1,85 @@
-"""Sizes for someone who chose none."""
+"""Sizes for someone who chose none, and models by name."""
+
+from itertools import pairwise
 
 import pytest
 
 from regard.data.pairs import Pair
+from regard.errors import RecipeError
+from regard.models.interface import parameters
+from regard.recipe.build import build
 from regard.recipe.folder import refuse_impossible
+from regard.recipe.lineup import LINEUP
+from regard.recipe.models import ByteNetOptions, ConvS2SOptions, RecurrentOptions, TransformerOptions
 from regard.recipe.presets import choose
-from regard.recipe.recipe import overlay, parse
+from regard.recipe.recipe import FAMILIES, overlay, parse
 
 DATA = {"data": {"corpora": [{"tsv": "x"}]}}
-COUNTS = [1, 4_999, 5_000, 50_000, 100_000, 300_000]
+COUNTS = [1, 4_999, 5_000, 50_000, 100_000, 300_000, 1_000_000]
+MULTI30K = 29_000
 
 
-def chosen(count, family):
-    return parse(overlay(choose([Pair("a", "b")] * count, family), DATA), "here")
+def chosen(count, name):
+    return parse(overlay(choose([Pair("a", "b")] * count, name), DATA), "here")
 
 
-@pytest.mark.parametrize("family", ["transformer", "recurrent"])
-def test_every_choice_is_a_possible_model_and_more_text_never_a_smaller_one(family):
-    recipes = [chosen(count, family) for count in COUNTS]
+@pytest.mark.parametrize("name", [*LINEUP, "recurrent"])
+def test_every_choice_is_a_possible_model_and_more_text_never_a_smaller_one(name):
+    recipes = [chosen(count, name) for count in COUNTS]
     for recipe in recipes:
-        assert recipe.model.kind == family
         refuse_impossible(recipe)
-    widths = [recipe.model.width for recipe in recipes]
-    assert widths == sorted(widths)
+    for smaller, larger in pairwise(recipes):
+        assert smaller.model.width <= larger.model.width
+        assert smaller.training.learning_rate >= larger.training.learning_rate
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_family_asked_for_by_its_kind_gets_a_preset_of_that_kind(family):
+    assert chosen(MULTI30K, family).model.kind == family
+
+
+def test_each_name_means_what_its_paper_did():
+    models = {name: chosen(MULTI30K, name).model for name in LINEUP}
+
+    def recurrent(name, **expected):
+        assert isinstance(models[name], RecurrentOptions)
+        assert {key: getattr(models[name], key) for key in expected} == expected
+
+    deck = {"cell": "tanh", "bidirectional": False, "input_feeding": False, "stack": "plain"}
+    recurrent("rnn", attention="none", **deck)
+    recurrent("simple-attention", attention="dot", shared_cell=True, **deck)
+    recurrent("parameterised-attention", attention="parameterised", shared_cell=True, **deck)
+    recurrent("bidirectional-gru", cell="gru", attention="additive", bidirectional=True)
+    recurrent("gnmt", cell="lstm", stack="residual", attention="additive", input_feeding=True, bidirectional=True)
+    recurrent("deep-att", cell="lstm", stack="fast-forward", attention="additive", input_feeding=True)
+    assert min(models["gnmt"].encoder_layers, models["gnmt"].decoder_layers) >= 3  # else there is no sum
+    assert isinstance(models["bytenet"], ByteNetOptions)
+    assert isinstance(models["convs2s"], ConvS2SOptions)
+    assert isinstance(models["transformer"], TransformerOptions)
+    assert (models["moe"].experts, models["moe"].active) == (8, 2)
+    assert (models["fast"].encoder_layers, models["fast"].decoder_layers) == (6, 1)
+
+
+def test_two_experts_of_a_mixture_do_the_work_of_the_transformers_one_network():
+    dense, sparse = chosen(MULTI30K, "transformer").model, chosen(MULTI30K, "moe").model
+    assert sparse.active * sparse.feedforward == dense.feedforward
+    networks = dense.encoder_layers + dense.decoder_layers
+    gates = 2 * sparse.experts * sparse.width
+    more = (sparse.experts // sparse.active - 1) * 2 * dense.width * dense.feedforward
+    biases = sparse.experts * (sparse.feedforward + sparse.width) - (dense.feedforward + dense.width)
+    found = [parameters(build(model, 9, 9, shared=True, seed=1)) for model in (dense, sparse)]
+    assert found[1] - found[0] == networks * (more + gates + biases)
+
+
+def test_models_of_the_line_up_are_of_one_order_of_size():
+    sizes = {name: parameters(build(chosen(MULTI30K, name).model, 4000, 4000, shared=True, seed=1)) for name in LINEUP}
+    usual = sizes["transformer"]
+    for name, size in sizes.items():
+        assert usual / 4 < size < usual * 4, (name, size, usual)
+
+
+def test_an_unknown_preset_is_answered_with_the_nearest_or_all():
+    with pytest.raises(RecipeError, match="--preset gnmd: not known; did you mean 'gnmt'"):
+        choose([], "gnmd")
+    with pytest.raises(RecipeError, match=r"known presets: rnn, simple-attention, .*, fast"):
+        choose([], "zzzzz")
