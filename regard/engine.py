@@ -7,6 +7,7 @@ from typing import Literal, Protocol, overload, runtime_checkable
 
 from regard.data.pairs import Pair
 from regard.decoding.bulk import draw, score_pairs, translate, write
+from regard.decoding.ensemble import together
 from regard.decoding.options import SamplingOptions, SearchOptions
 from regard.decoding.shortlist import Shortlist
 from regard.errors import DecodingError, ModelFormatError
@@ -89,13 +90,17 @@ class TorchEngine:
     """An Engine that computes with torch: every family, every way to decode.
 
     With a shortlist, a search chooses among the ids that it lists for each batch. Scores are of the whole vocabulary;
-    the share of what is not listed is estimated.
+    the share of what is not listed is estimated. With `others`, all models speak as one, by the mean of their
+    probabilities; what a recipe decides is decided by that of the first.
     """
 
-    def __init__(self, folder: ModelFolder, shortlist: Shortlist | None = None) -> None:
+    def __init__(
+        self, folder: ModelFolder, shortlist: Shortlist | None = None, others: Sequence[ModelFolder] = ()
+    ) -> None:
         self.folder, self.shortlist = folder, shortlist
-        self.model = folder.model.eval()
-        self.speaker = for_inference(folder.recipe.model, self.model)
+        members = [folder, *others]
+        self.model = together([member.model.eval() for member in members])
+        self.speaker = together([for_inference(member.recipe.model, member.model) for member in members])
         self.vocabularies = folder.vocabularies
         self.search = folder.recipe.decoding
         self.words = Words(folder.vocabularies)
@@ -224,24 +229,50 @@ def shortlist_of(folder: ModelFolder) -> Shortlist:
     return folder.shortlist
 
 
+def refuse_other_words(one: ModelFolder, other: ModelFolder) -> None:
+    """Models can only speak together if an id is the same word to all of them, on both sides."""
+    for name in sorted(path.name for path in one.path.iterdir() if path.stem in ("shared", "source", "target")):
+        theirs = other.path / name
+        if not theirs.exists() or theirs.read_bytes() != (one.path / name).read_bytes():
+            raise ModelFormatError(
+                f"{theirs}: not the vocabulary of {one.path}, so the two cannot speak together; "
+                f"train one of them again with --vocabulary {one.path}"
+            )
+
+
 @overload
-def load(path: str | Path, engine: Literal["torch"] = "torch", *, shortlist: bool = False) -> TorchEngine: ...
+def load(
+    path: str | Path, engine: Literal["torch"] = "torch", *, shortlist: bool = False, others: Sequence[str | Path] = ()
+) -> TorchEngine: ...
 @overload
-def load(path: str | Path, engine: str, *, shortlist: bool = False) -> Engine: ...
-def load(path: str | Path, engine: str = "torch", *, shortlist: bool = False) -> Engine:
+def load(path: str | Path, engine: str, *, shortlist: bool = False, others: Sequence[str | Path] = ()) -> Engine: ...
+def load(
+    path: str | Path, engine: str = "torch", *, shortlist: bool = False, others: Sequence[str | Path] = ()
+) -> Engine:
     """The engine of a model directory; ModelFormatError where the directory is damaged or not ours.
 
     "torch" speaks every model; "ctranslate2" speaks those that `regard export` can write, exported already or not.
     `shortlist`: search faster, among the target tokens that the training text showed for each source token.
+    `others`: models of the same vocabulary that speak together with this one.
     """
     path = Path(path)
-    if shortlist and engine != "torch":
-        raise DecodingError(f"shortlist: the {engine} engine searches the whole vocabulary; use the torch engine")
+    for asked, name in ((shortlist, "shortlist"), (others, "ensemble")):
+        if asked and engine != "torch":
+            raise DecodingError(f"{name}: the {engine} engine does not know it; use the torch engine")
+    if shortlist and others:
+        raise DecodingError("shortlist: belongs to one model, found several; leave one of the two out")
     if engine == "ctranslate2":
         return CTranslate2Engine(open_model(path))
     if engine != "torch":
         raise DecodingError(f"engine {engine!r}: not known; use 'torch' or 'ctranslate2'")
+    folder = open_folder(path)
+    members = [open_folder(Path(other)) for other in others]
+    for member in members:
+        refuse_other_words(folder, member)
+    return TorchEngine(folder, shortlist_of(folder) if shortlist else None, members)
+
+
+def open_folder(path: Path) -> ModelFolder:
     if is_exported(path):
         raise ModelFormatError(f"{path}: was exported for CTranslate2; use the ctranslate2 engine, or the model itself")
-    folder = read_model(path)
-    return TorchEngine(folder, shortlist_of(folder) if shortlist else None)
+    return read_model(path)

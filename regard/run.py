@@ -20,7 +20,7 @@ from regard.decoding.shortlist import coverage, learn_shortlist
 from regard.engine import TorchEngine, load
 from regard.errors import DataError, ModelFormatError, RecipeError, TrainingError
 from regard.evaluation.scores import Scores, evaluate
-from regard.files import MANIFEST, manifest, write_folder, write_manifest
+from regard.files import MANIFEST, check_manifest, manifest, write_folder, write_manifest
 from regard.models.interface import SequenceToSequence
 from regard.recipe.folder import (
     DATA,
@@ -53,12 +53,14 @@ class Request:
     """What a user asks of one run: a recipe or files, what to change in it, and where the model goes."""
 
     recipe: Path | None = None
+    preset: str | None = None  # a name of the line-up, instead of a recipe
     source: Path | None = None
     target: Path | None = None
     tsv: Path | None = None
     jsonl: Path | None = None
     valid_source: Path | None = None
     valid_target: Path | None = None
+    vocabulary: Path | None = None  # a model whose tokenisers are used, instead of learning new ones
     out: Path | None = None
     budget: str | None = None
     steps: int | None = None
@@ -77,6 +79,8 @@ class Request:
         lengths = {"steps": self.steps, "epochs": self.epochs, "budget": self.budget}
         if given(corpus):
             tree = overlay(tree, {"data": {"corpora": [given(corpus)]}})
+        if self.vocabulary:
+            tree = overlay(tree, {"text": text_of(self.vocabulary)})
         if given(valid):
             tree = overlay(tree, {"data": {"valid": given(valid)}})
         if given(lengths):  # the others become none: the recipe's own length must not contradict the option
@@ -97,6 +101,11 @@ class Request:
             for here, there in ((one, other), (other, one)):
                 if getattr(self, here) is not None and getattr(self, there) is None:
                     raise RecipeError(f"{option(here)}: given without {option(there)}; parallel text needs both")
+        if self.preset and self.recipe:
+            raise RecipeError(
+                f"--preset {self.preset}: {self.recipe} says itself what learns; leave out one of the two, or change "
+                "single values with --set"
+            )
         if self.resume is None:
             return
         changed = [f.name for f in fields(self) if f.name not in WITH_RESUME and getattr(self, f.name) != f.default]
@@ -162,14 +171,15 @@ def begin(request: Request) -> tuple[Path, Prepared]:
     """Read and check everything, then make the directory with recipe, tokenisers and data report."""
     where = str(request.recipe or "recipe")
     tree = request.tree()
-    recipe = parse(overlay({"data": {}}, tree), where)
+    recipe = parse(overlay(choose([], request.preset) if request.preset else {"data": {}}, tree), where)
     folder = destination(request, recipe)
     loaded = load_corpora(recipe.data, recipe.training.seed)
     if request.recipe is None:
         pairs = [pair for corpus in loaded.corpora for pair in corpus.pairs]
-        recipe = parse(overlay(choose(pairs, recipe.model.kind), tree), where)
+        recipe = parse(overlay(choose(pairs, request.preset or recipe.model.kind), tree), where)
     refuse_impossible(recipe)  # now, not after the minutes that a vocabulary may take
-    prepared = prepare(recipe, loaded, learn_vocabularies(recipe, loaded.corpora))
+    vocabularies = learn_vocabularies(recipe, loaded.corpora) if request.vocabulary is None else borrow(request, recipe)
+    prepared = prepare(recipe, loaded, vocabularies)
 
     def fill(fresh: Path) -> None:
         write_recipe(fresh, prepared.recipe, prepared.vocabularies)
@@ -240,6 +250,24 @@ def learn_vocabularies(recipe: Recipe, corpora: Sequence[Corpus]) -> Vocabularie
         both = learn(sources + targets, recipe.text, seed)
         return Vocabularies(both, both)
     return Vocabularies(learn(sources, recipe.text, seed), learn(targets, recipe.text, seed))
+
+
+def text_of(model: Path) -> dict[str, Any]:
+    """The part of a model's text section that its vocabulary decides."""
+    check_manifest(model)
+    return read_recipe(model).text.model_dump(exclude={"dropout"})
+
+
+def borrow(request: Request, recipe: Recipe) -> Vocabularies:
+    """The vocabularies of another model; a recipe that asks for others is refused."""
+    assert request.vocabulary is not None
+    for name, value in text_of(request.vocabulary).items():
+        if getattr(recipe.text, name) != value:
+            raise RecipeError(
+                f"text.{name}: {getattr(recipe.text, name)}, but the vocabulary of {request.vocabulary} has {value}; "
+                "leave out one of the two"
+            )
+    return read_vocabularies(request.vocabulary, recipe)
 
 
 def prepare(recipe: Recipe, loaded: Loaded, vocabularies: Vocabularies) -> Prepared:
@@ -328,18 +356,26 @@ def train(
     *,
     out: str | Path,
     recipe: str | Path | None = None,
+    preset: str | None = None,
     settings: Sequence[str] = (),
 ) -> TorchEngine:
     """Train from two files or a recipe and return the engine of the finished model.
 
-    `settings` change the recipe: ["training.budget=20m", "model.heads=8"]. The files are as for `regard train`.
+    `preset` is a name of the line-up, such as "gnmt"; `settings` change the recipe: ["training.budget=20m",
+    "model.heads=8"]. The files are as for `regard train`.
     """
 
     def path(value: str | Path | None) -> Path | None:
         return None if value is None else Path(value)
 
     request = Request(
-        recipe=path(recipe), source=path(source), target=path(target), out=Path(out), settings=settings, quiet=True
+        recipe=path(recipe),
+        preset=preset,
+        source=path(source),
+        target=path(target),
+        out=Path(out),
+        settings=settings,
+        quiet=True,
     )
     if run(request).interrupted:
         raise TrainingError(f"{out}: interrupted; go on with: regard train --resume {out}")

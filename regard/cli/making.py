@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 from regard.cli.group import FILE, regard
+from regard.recipe.lineup import LINEUP
 
 
 @regard.command()
@@ -16,6 +17,13 @@ from regard.cli.group import FILE, regard
 @click.option("--jsonl", type=FILE, help='Instead: one file of {"source": …, "target": …} lines.')
 @click.option("--valid-source", type=FILE, help="Validation text; carved out of the training text when not given.")
 @click.option("--valid-target", type=FILE, help="The same lines in the other language.")
+@click.option(
+    "--preset",
+    type=click.Choice(list(LINEUP)),
+    metavar="NAME",
+    help=f"Instead of a RECIPE: a model of the line-up, sized for the text. One of {', '.join(LINEUP)}.",
+)
+@click.option("--vocabulary", type=FILE, metavar="MODEL", help="Use the vocabulary of this model; none is learned.")
 @click.option("--out", type=FILE, help="The model directory to make.")
 @click.option("--budget", help="Train for this wall time and finish the schedule exactly there: 20m, 1h30m, 90s.")
 @click.option("--steps", type=int, help="Train for this many steps instead.")
@@ -36,6 +44,7 @@ def train(recipe: Path | None, settings: tuple[str, ...], resume: Path | None, *
     \b
       regard train --source train.en --target train.de --out models/en-de --budget 20m
       regard train recipes/multi30k-en-de.yaml --out models/m30k --set model.heads=8
+      regard train --source train.en --target train.de --out models/gnmt --preset gnmt
       regard train --resume models/en-de
     Ctrl-C saves and stops; --resume goes on from there, with the recipe and the text that the run began with.
     """

@@ -1,11 +1,46 @@
 """Commands that use one model: options in, calls out."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import click
 
 from regard.cli.group import ENGINE, FILE, SHORTLIST, WORKERS, large_import, regard
+
+Command = Callable[..., None]
+TOGETHER = click.option(
+    "--with",
+    "others",
+    type=FILE,
+    multiple=True,
+    metavar="MODEL",
+    help="Another model of the same vocabulary: all speak together, by the mean of their probabilities; repeatable.",
+)
+CONSENSUS = (
+    click.option("--mbr", type=click.IntRange(min=2), metavar="N", help="Of N candidates, the one that others back."),
+    click.option(
+        "--utility", type=click.Choice(["chrf", "bleu"]), help="With --mbr: how alike two are; chrf unless you say."
+    ),
+)
+DRAWING = (
+    click.option("--sample", is_flag=True, help="Draw outputs at random instead of searching for the best."),
+    click.option("--temperature", type=float, help="With --sample: below 1 is safer."),
+    click.option("--top-k", type=int, help="With --sample: only the k likeliest tokens."),
+    click.option("--top-p", type=float, help="With --sample: only the likeliest tokens of this total mass."),
+    click.option("--seed", type=click.IntRange(min=0), help="With --sample: the same seed and line, the same draws."),
+)
+
+
+def each(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
+    """Several options as one decorator, shown in their order."""
+
+    def decorate(command: Command) -> Command:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate
 
 
 @regard.command()
@@ -18,11 +53,9 @@ from regard.cli.group import ENGINE, FILE, SHORTLIST, WORKERS, large_import, reg
 )
 @click.option("--length-penalty", type=float, help="Scores are log p / length^penalty.")
 @click.option("--prefix", help="Every output begins with this text.")
-@click.option("--sample", is_flag=True, help="Draw outputs at random instead of searching for the best.")
-@click.option("--temperature", type=float, help="With --sample: below 1 is safer.")
-@click.option("--top-k", type=int, help="With --sample: only the k likeliest tokens.")
-@click.option("--top-p", type=float, help="With --sample: only the likeliest tokens of this total mass.")
-@click.option("--seed", type=click.IntRange(min=0), help="With --sample: the same seed and line, the same draws.")
+@each(*DRAWING)
+@TOGETHER
+@each(*CONSENSUS)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line, with scores and tokens.")
 @ENGINE
 @WORKERS
@@ -33,6 +66,7 @@ def translate(model: Path, **options: Any) -> None:
     \b
       regard translate models/en-de < in.txt > out.txt
       echo "A man rides a bike." | regard translate models/en-de --beam 8 --n-best 3 --json
+      regard translate models/seed1 --with models/seed2 --with models/seed3 < in.txt > out.txt
     """
     with large_import():
         from regard.commands.translate import TranslateRequest, translate_lines
@@ -46,6 +80,9 @@ def translate(model: Path, **options: Any) -> None:
 @click.option("--target", type=FILE, required=True, help="Its reference translation.")
 @click.option("--beam", type=click.IntRange(1, 64), help="Hypotheses kept in parallel; 1 is greedy.")
 @click.option("--output", type=FILE, help="Also write the translations here.")
+@each(*DRAWING)
+@TOGETHER
+@each(*CONSENSUS)
 @click.option("--by-length", is_flag=True, help="Also show quality by source length.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 @ENGINE

@@ -9,12 +9,18 @@ from pathlib import Path
 from regard.commands.streams import to_json
 from regard.commands.translate import TranslateRequest, refuse_unheard, speaking
 from regard.data.readers import read_parallel
-from regard.engine import load
+from regard.decoding.consensus import UtilityName
 from regard.evaluation.by_length import Bucket, table
 from regard.evaluation.by_length import by_length as buckets
 from regard.evaluation.scores import Scores, evaluate
 from regard.files import write_atomically
 from regard.layers.loss import perplexity
+
+# What decides the translations.
+SEARCH = (
+    *("beam", "engine", "workers", "shortlist", "others", "mbr", "utility"),
+    *("sample", "temperature", "top_k", "top_p", "seed"),
+)
 
 
 @dataclass(frozen=True)
@@ -30,16 +36,24 @@ class EvaluateRequest:
     engine: str = "torch"
     workers: int | None = None
     shortlist: bool = False
+    others: tuple[Path, ...] = ()
+    mbr: int | None = None
+    utility: UtilityName | None = None
+    sample: bool = False
+    temperature: float | None = None
+    top_k: int | None = None
+    top_p: float | None = None
+    seed: int | None = None
 
     def search(self) -> TranslateRequest:
-        return TranslateRequest(beam=self.beam, engine=self.engine, workers=self.workers, shortlist=self.shortlist)
+        return TranslateRequest(**{name: getattr(self, name) for name in SEARCH})
 
 
 def evaluate_files(model: Path, request: EvaluateRequest) -> None:
     """Translate, score, show; the seconds are those of translation alone."""
     pairs = list(read_parallel(request.source, request.target))
     refuse_unheard(request.search())
-    engine = load(model, request.engine, shortlist=request.shortlist)
+    engine = request.search().open(model)
     sources, references = [pair.source for pair in pairs], [pair.target for pair in pairs]
     with speaking(model, request.search(), iter(sources), lambda: engine) as parts:
         began = time.perf_counter()

@@ -50,7 +50,7 @@ def writing(path: Path | None) -> Iterator[IO[str]]:
             yield out
         fresh.replace(path)
     except OSError as error:
-        raise DataError(f"{path}: cannot be written ({error.strerror}); choose another --output") from None
+        raise DataError(f"{path}: cannot be written ({error.strerror}); choose another place") from None
     finally:
         with suppress(OSError):
             fresh.unlink()

@@ -2,12 +2,13 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import chain, islice
 from pathlib import Path
 
 from regard.commands.options import checked
 from regard.commands.streams import chunked, input_lines, one_line, to_json, writing
+from regard.decoding.consensus import UTILITIES, UtilityName, by_agreement
 from regard.decoding.options import SamplingOptions, SearchOptions
 from regard.engine import Engine, Translation, load
 from regard.errors import DecodingError
@@ -18,6 +19,7 @@ MANY = 1000  # lines from which on worker processes, which take seconds to start
 SEED = 1  # of samples for which none was given
 SEARCHING = ("beam", "length_penalty", "prefix", "workers", "shortlist")  # options that mean nothing to sampling
 DRAWING = ("temperature", "top_k", "top_p", "seed")  # and those that mean nothing to search
+UTILITY: UtilityName = "chrf"  # by which candidates agree, if nobody says
 
 
 @dataclass(frozen=True)
@@ -39,11 +41,22 @@ class TranslateRequest:
     engine: str = "torch"
     workers: int | None = None
     shortlist: bool = False
+    others: tuple[Path, ...] = ()  # models that speak together with the first
+    mbr: int | None = None  # candidates of which the most agreed one is chosen
+    utility: UtilityName | None = None
 
     @property
     def only_text(self) -> bool:
         """Nobody asks for scores, alternatives or a given beginning."""
-        return not (self.as_json or self.sample) and self.n_best == 1 and self.prefix is None
+        return not (self.as_json or self.sample) and self.candidates == 1 and self.prefix is None
+
+    @property
+    def candidates(self) -> int:
+        """How many the model is asked for."""
+        return self.mbr or self.n_best
+
+    def open(self, model: Path) -> Engine:
+        return load(model, self.engine, shortlist=self.shortlist, others=self.others)
 
 
 def translate_lines(model: Path, request: TranslateRequest) -> None:
@@ -51,8 +64,7 @@ def translate_lines(model: Path, request: TranslateRequest) -> None:
     refuse_unheard(request)
     lines = input_lines(request.source)
     with ExitStack() as stack:
-        speak = speaking(model, request, lines, lambda: load(model, request.engine, shortlist=request.shortlist))
-        parts = stack.enter_context(speak)
+        parts = stack.enter_context(speaking(model, request, lines, lambda: request.open(model)))
         out = stack.enter_context(writing(request.output))
         for part in parts:
             out.writelines(f"{line}\n" for line in part)
@@ -83,7 +95,7 @@ def worker_count(request: TranslateRequest, lines: int) -> int:
     """As asked; else one for each core, where there are `MANY` lines and a search that workers can do."""
     if request.workers is not None:
         return request.workers
-    able = request.engine == "torch" and not request.sample
+    able = request.engine == "torch" and not (request.sample or request.others)
     return cores() if able and lines >= MANY else 1
 
 
@@ -95,6 +107,12 @@ def refuse_unheard(request: TranslateRequest) -> None:
             raise DecodingError(f"--{name.replace('_', '-')}: has an effect only {where} --sample; change one of them")
     if request.workers is not None and request.engine != "torch":
         raise DecodingError(f"--workers: {request.engine} uses all cores by itself; leave it out")
+    if (request.workers or 1) > 1 and request.others:
+        raise DecodingError(f"--workers {request.workers}: models that speak together take one process; leave it out")
+    if request.utility and not request.mbr:
+        raise DecodingError("--utility: has an effect only with --mbr; change one of them")
+    if request.n_best > request.candidates:
+        raise DecodingError(f"--n-best: {request.n_best} of {request.mbr} candidates; raise --mbr or lower --n-best")
 
 
 def said(engine: Engine, lines: Sequence[str], request: TranslateRequest) -> list[str]:
@@ -107,24 +125,33 @@ def said(engine: Engine, lines: Sequence[str], request: TranslateRequest) -> lis
 def translated(engine: Engine, lines: Sequence[str], request: TranslateRequest) -> list[Translation]:
     if request.sample:
         asked = {name: getattr(request, name) for name in ("temperature", "top_k", "top_p")}
-        options = checked(SamplingOptions(samples=request.n_best), asked)
+        options = checked(SamplingOptions(samples=request.candidates), asked)
         return engine.sample(lines, options, SEED if request.seed is None else request.seed)
     prefixes = None if request.prefix is None else [request.prefix] * len(lines)
     return engine.translate(lines, search_options(engine.search, request), prefixes)
 
 
 def search_options(own: SearchOptions, request: TranslateRequest) -> SearchOptions:
-    """The model's own search with what the user changed; n best need a beam at least as wide."""
-    width = request.beam or max(own.beam, request.n_best)
-    asked = {"beam": width, "n_best": request.n_best, "length_penalty": request.length_penalty}
+    """The model's own search with what the user changed; n candidates need a beam at least as wide."""
+    width = request.beam or max(own.beam, request.candidates)
+    asked = {"beam": width, "n_best": request.candidates, "length_penalty": request.length_penalty}
     return checked(own, asked)
 
 
 def rendered(translation: Translation, request: TranslateRequest) -> Iterator[str]:
     """`n_best` lines of text, blank ones where the search found fewer, or one line of JSON."""
+    if request.mbr:
+        translation = agreed(translation, request)
     if request.as_json:
         candidates = [asdict(candidate) for candidate in translation.candidates]
         yield to_json({"source": translation.source, "text": translation.text, "candidates": candidates})
     else:
         texts = [one_line(candidate.text) for candidate in translation.candidates]
         yield from texts + [""] * (request.n_best - len(texts))
+
+
+def agreed(translation: Translation, request: TranslateRequest) -> Translation:
+    """The `n_best` candidates that agree most with all of them, by minimum Bayes risk."""
+    candidates = translation.candidates
+    order = by_agreement([candidate.text for candidate in candidates], UTILITIES[request.utility or UTILITY])
+    return replace(translation, candidates=tuple(candidates[i] for i in order[: request.n_best]))

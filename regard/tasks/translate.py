@@ -2,20 +2,24 @@
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
-from jaxtyping import Bool, Int
+import torch
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from regard.data.batches import Share, largest, plan_epoch
 from regard.data.examples import Example, lengths
+from regard.data.noise import drop_words
 from regard.data.pairs import Pair
 from regard.decoding.bulk import pad, score_pairs, source_rows, translate
 from regard.decoding.options import SearchOptions
 from regard.evaluation.scores import bleu, exact_match
+from regard.layers.consistency import projected_consistency
 from regard.layers.loss import Loss, perplexity, projected_cross_entropy
 from regard.models.interface import SequenceToSequence
+from regard.models.penalties import penalties
 from regard.tasks.options import LossOptions
 from regard.text.special import BOS
 from regard.text.tokeniser import Tokeniser
@@ -25,7 +29,7 @@ Plan = Int[np.ndarray, " rows"]
 
 @dataclass(frozen=True)
 class Batch:
-    """Source and target rectangles; `inputs` is `targets` shifted right behind the start token."""
+    """Source and target rectangles; `inputs` is what is seen of `targets`, shifted right behind the start token."""
 
     source: Int[Tensor, "n s"]
     source_mask: Bool[Tensor, "n s"]
@@ -34,24 +38,51 @@ class Batch:
     mask: Bool[Tensor, "n t"]
 
 
-def collate(sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> Batch:
-    """Ids without special tokens → a batch: sources end in EOS, targets too, inputs begin with BOS."""
+def collate(
+    sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]], seen: Sequence[Sequence[int]] | None = None
+) -> Batch:
+    """Ids without special tokens → a batch: sources end in EOS, targets too, inputs begin with BOS.
+
+    `seen`: the targets as the decoder is shown them, each as long as what it has to predict; none: as they are.
+    """
     source, source_mask = pad(source_rows(sources))
     goals, mask = pad(source_rows(targets))
-    inputs = goals.roll(1, 1)
+    inputs = (goals if seen is None else pad(source_rows(seen))[0]).roll(1, 1)
     inputs[:, 0] = BOS
     return Batch(source, source_mask, inputs, goals, mask)
 
 
+def features(model: SequenceToSequence, batch: Batch, passes: int) -> Float[Tensor, "passes rows d"]:
+    """What the output layer reads at every target token, teacher-forced, as often as dropout is to be drawn anew.
+
+    The passes are one larger batch, not one after another: dropout differs by row, and larger products are faster.
+    """
+    source, mask, inputs = (part.repeat(passes, 1) for part in (batch.source, batch.source_mask, batch.inputs))
+    found, _ = model.decoder.features(inputs, model.decoder.begin(model.encode(source, mask)))
+    return found[batch.mask.repeat(passes, 1)].view(passes, -1, found.shape[-1])
+
+
 def translation_loss(model: SequenceToSequence, batch: Batch, smoothing: float) -> Loss:
     """Σ of the smoothed cross-entropy over target tokens, teacher-forced; padding never meets the output layer."""
-    decoder = model.decoder
-    memory = model.encode(batch.source, batch.source_mask)
-    features, _ = decoder.features(batch.inputs, decoder.begin(memory))
-    targets, output = batch.targets[batch.mask], decoder.output
-    return Loss(
-        projected_cross_entropy(features[batch.mask], output.weight, output.bias, targets, smoothing), len(targets)
-    )
+    targets, output = batch.targets[batch.mask], model.decoder.output
+    (rows,) = features(model, batch, 1)
+    return Loss(projected_cross_entropy(rows, output.weight, output.bias, targets, smoothing), len(targets))
+
+
+def consistent_loss(model: SequenceToSequence, batch: Batch, smoothing: float, agreement: float) -> Loss:
+    """Two passes that must agree (R-Drop): shown is their mean cross-entropy, learned from is that and their distance.
+
+    So that the course of a run compares with one without; see `consistent_cross_entropy` for the whole.
+    """
+    targets, output = batch.targets[batch.mask], model.decoder.output
+    rows = features(model, batch, 2)
+    whole, entropy = projected_consistency(rows, output.weight, output.bias, targets, smoothing, agreement)
+    return Loss(entropy + felt(whole - entropy), len(targets))
+
+
+def felt(penalty: Float[Tensor, ""]) -> Float[Tensor, ""]:
+    """0, with the gradient of `penalty`; not a number where the penalty is none, so that such a step is noticed."""
+    return penalty - penalty.detach()
 
 
 @dataclass(frozen=True)
@@ -93,8 +124,7 @@ class Translation:
     def __init__(
         self, data: TrainingSet, validation: Validation, vocabularies: Vocabularies, options: LossOptions
     ) -> None:
-        self.data, self.validation, self.vocabularies = data, validation, vocabularies
-        self.smoothing = options.smoothing
+        self.data, self.validation, self.vocabularies, self.options = data, validation, vocabularies, options
         self.lengths = lengths(data.examples)
 
     def batches(self, epoch: int) -> list[Plan]:
@@ -105,11 +135,17 @@ class Translation:
         return largest(self.batches(0), self.lengths)
 
     def collate(self, plan: Plan, epoch: int) -> Batch:
-        if not self.data.dropout:
-            chosen = [self.data.examples[i] for i in plan]
-            return collate([e.source.tolist() for e in chosen], [e.target.tolist() for e in chosen])
-        sides = [self.resample(int(i), epoch) for i in plan]
-        return collate([source for source, _ in sides], [target for _, target in sides])
+        sides = [self.sides(int(i), epoch) for i in plan]
+        sources, targets = [source for source, _ in sides], [target for _, target in sides]
+        if not (self.options.source_word_dropout or self.options.target_word_dropout):
+            return collate(sources, targets)
+        seen = [self.holed(int(i), epoch, *pair) for i, pair in zip(plan, sides, strict=True)]
+        return collate([source for source, _ in seen], targets, [target for _, target in seen])
+
+    def sides(self, index: int, epoch: int) -> tuple[list[int], list[int]]:
+        """Source and target of one example, in this epoch's segmentation."""
+        example = self.data.examples[index]
+        return self.resample(index, epoch) if self.data.dropout else (example.source.tolist(), example.target.tolist())
 
     def resample(self, index: int, epoch: int) -> tuple[list[int], list[int]]:
         """Another segmentation of one example: a function of seed, epoch and example only."""
@@ -118,9 +154,21 @@ class Translation:
         source = self.vocabularies.source.sample(pair.source, dropout, rng)
         return source, self.vocabularies.target.sample(pair.target, dropout, rng)
 
+    def holed(self, index: int, epoch: int, source: list[int], target: list[int]) -> tuple[list[int], list[int]]:
+        """What the model sees of an example under word dropout: a function of seed, epoch and example only."""
+        rng = random.Random(f"{self.data.seed}/{epoch}/{index}/words")
+        source = drop_words(source, self.options.source_word_dropout, rng)
+        return source, drop_words(target, self.options.target_word_dropout, rng)
+
     def loss(self, model: nn.Module, batch: Batch) -> Loss:
         assert isinstance(model, SequenceToSequence)
-        return translation_loss(model, batch, self.smoothing)
+        smoothing, agreement = self.options.smoothing, self.options.rdrop
+        with penalties(model) as added:
+            if agreement:
+                found = consistent_loss(model, batch, smoothing, agreement)
+            else:
+                found = translation_loss(model, batch, smoothing)
+        return replace(found, total=found.total + felt(found.units * torch.stack(added).sum())) if added else found
 
     def evaluate(self, model: nn.Module) -> dict[str, float]:
         """Mean loss per token (no smoothing), perplexity, and BLEU and exact match of the first sentences."""

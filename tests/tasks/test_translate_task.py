@@ -12,14 +12,24 @@ from regard.data.examples import encode
 from regard.data.pairs import Pair
 from regard.decoding.options import SearchOptions
 from regard.evaluation.scores import bleu, exact_match
+from regard.layers.consistency import consistent_cross_entropy
 from regard.recipe.build import build
 from regard.recipe.models import RecurrentOptions, TransformerOptions
 from regard.tasks.options import LossOptions
-from regard.tasks.translate import TrainingSet, Translation, Validation, Vocabularies, collate, translation_loss
+from regard.tasks.translate import (
+    TrainingSet,
+    Translation,
+    Validation,
+    Vocabularies,
+    collate,
+    consistent_loss,
+    features,
+    translation_loss,
+)
 from regard.text.characters import Characters
 from regard.text.learn import learn
 from regard.text.options import TextOptions
-from regard.text.special import BOS, EOS, PAD
+from regard.text.special import BOS, EOS, PAD, UNK
 
 MODELS = {
     "transformer": TransformerOptions(width=8, heads=2, feedforward=12, encoder_layers=1, decoder_layers=1),
@@ -27,17 +37,18 @@ MODELS = {
 }
 PAIRS = [Pair("ab", "BA"), Pair("abc", "CBA"), Pair("b", "B"), Pair("cab ab", "BA BAC")]
 LETTERS = Characters(" abcABC")
+SMOOTHED = LossOptions(smoothing=0.1)
 
 
 def model_of(kind: str, vocab: int):
     return build(MODELS[kind], vocab, vocab, shared=True, seed=3).double().eval()
 
 
-def task_of(vocabulary, dropout: float = 0.0, sentences: int = 3) -> Translation:
+def task_of(vocabulary, dropout: float = 0.0, sentences: int = 3, options: LossOptions = SMOOTHED) -> Translation:
     examples, pairs = encode(PAIRS, vocabulary, vocabulary, 99)
     data = TrainingSet(examples, pairs, [Share(len(examples))], batch_tokens=16, dropout=dropout, seed=5)
     validation = Validation(PAIRS, SearchOptions(beam=1, cap=6), sentences)
-    return Translation(data, validation, Vocabularies(vocabulary, vocabulary), LossOptions(smoothing=0.1))
+    return Translation(data, validation, Vocabularies(vocabulary, vocabulary), options)
 
 
 def test_inputs_are_the_targets_one_step_earlier():
@@ -111,6 +122,107 @@ def test_sampled_subwords_are_a_function_of_seed_epoch_and_example():
     assert all(vocabulary.decode(side) in lines for sides in once for side in sides)
     batch = first.collate(np.array([2, 0]), epoch=1)
     assert batch.source[batch.source_mask].tolist() == [*once[5][0], EOS, *once[3][0], EOS]
+
+
+def gradients(model, loss):
+    model.zero_grad()
+    loss.backward()
+    return {name: parameter.grad for name, parameter in model.named_parameters() if parameter.grad is not None}
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_without_dropout_two_passes_are_one(kind):
+    batch = collate([[7], [8, 9, 10]], [[5, 6, 7], [4]])
+    model = model_of(kind, 11)
+    once, twice = translation_loss(model, batch, 0.1), consistent_loss(model, batch, 0.1, 5.0)
+    assert twice.units == once.units
+    torch.testing.assert_close(twice.total, once.total)
+    torch.testing.assert_close(gradients(model, twice.total), gradients(model, once.total))
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_two_passes_show_their_cross_entropy_and_learn_from_the_whole(kind):
+    batch = collate([[7], [8, 9, 10]], [[5, 6, 7], [4]])
+    model, targets = model_of(kind, 11).train(), batch.targets[batch.mask]
+    torch.manual_seed(4)
+    found = consistent_loss(model, batch, 0.1, 5.0)
+    ours = gradients(model, found.total)
+    torch.manual_seed(4)
+    first, second = model.decoder.output(features(model, batch, 2))
+    assert not torch.allclose(first, second)  # other dropout
+    whole = consistent_cross_entropy(first, second, targets, 0.1, 5.0)
+    torch.testing.assert_close(ours, gradients(model, whole))
+    shown = sum(F.cross_entropy(x, targets, label_smoothing=0.1, reduction="sum") for x in (first, second)) / 2
+    torch.testing.assert_close(found.total, shown)
+    assert found.units == len(targets)
+
+
+def test_the_recipe_decides_which_loss_it_is():
+    model, plan = model_of("transformer", len(LETTERS)), np.array([1, 3])
+    for rdrop in (0.0, 5.0):
+        task = task_of(LETTERS, options=LossOptions(smoothing=0.1, rdrop=rdrop))
+        batch = task.collate(plan, 0)
+        torch.manual_seed(8)
+        found = task.loss(model.train(), batch)
+        torch.manual_seed(8)
+        expected = consistent_loss(model, batch, 0.1, 5.0) if rdrop else translation_loss(model, batch, 0.1)
+        assert torch.equal(found.total, expected.total)
+
+
+class Costly(torch.nn.Module):
+    """Something in a model that asks for a price: the sum of its output, whatever that is."""
+
+    def __init__(self, priced):
+        super().__init__()
+        self.priced = priced
+
+    def forward(self, *arguments):
+        return self.priced(*arguments)
+
+    def penalty(self, output):
+        return output.sum()
+
+
+def test_what_a_model_asks_for_is_learned_from_but_not_shown():
+    model, task = model_of("transformer", len(LETTERS)), task_of(LETTERS)
+    batch = task.collate(np.array([1, 3]), 0)
+    plain = task.loss(model, batch)
+    before = gradients(model, plain.total)
+    price = model.encoder.entrance(batch.source, 0).sum() + model.decoder.entrance(batch.inputs, 0).sum()
+    of_price = gradients(model, price)
+    model.encoder.entrance, model.decoder.entrance = Costly(model.encoder.entrance), Costly(model.decoder.entrance)
+    asked = task.loss(model, batch)
+    assert (asked.total.item(), asked.units) == (plain.total.item(), plain.units)
+    found = {name.replace(".priced", ""): gradient for name, gradient in gradients(model, asked.total).items()}
+    for name, gradient in found.items():
+        torch.testing.assert_close(gradient, before[name] + plain.units * of_price.get(name, torch.zeros(())))
+
+
+@pytest.mark.parametrize(("source", "target"), [(0.5, 0.0), (0.0, 0.5), (0.4, 0.3)])
+def test_dropped_words_are_hidden_from_the_model_and_still_asked_of_it(source, target):
+    options = LossOptions(source_word_dropout=source, target_word_dropout=target)
+    task, plain = task_of(LETTERS, options=options), task_of(LETTERS)
+    plan, holes = np.array([3, 1, 0, 2]), {"source": 0, "inputs": 0}
+    for epoch in range(30):
+        found, whole = task.collate(plan, epoch), plain.collate(plan, epoch)
+        assert torch.equal(found.targets, whole.targets)
+        assert torch.equal(found.source_mask, whole.source_mask)
+        for name in holes:
+            seen, there = getattr(found, name), getattr(whole, name)
+            assert ((seen == there) | (seen == UNK)).all()
+            assert not ((seen == UNK) & ((there == EOS) | (there == BOS) | (there == PAD))).any()
+            holes[name] += int((seen == UNK).sum())
+    assert holes["source"] == pytest.approx(source * 30 * 12, abs=60)  # letters and blanks of the sources
+    assert holes["inputs"] == pytest.approx(target * 30 * 12, abs=60)
+
+
+def test_dropped_words_are_a_function_of_seed_epoch_and_example():
+    task = task_of(LETTERS, options=LossOptions(source_word_dropout=0.5, target_word_dropout=0.5))
+    alone = [task.collate(np.array([3]), epoch).source.tolist() for epoch in range(6)]
+    random.seed(1)
+    again = [task.collate(np.array([3, 0]), epoch).source[0].tolist() for epoch in reversed(range(6))]
+    assert [row for (row,) in alone] == again[::-1]
+    assert len({str(row) for row in alone}) > 3
 
 
 @pytest.mark.parametrize("kind", MODELS)

@@ -1,0 +1,200 @@
+"""`regard distil`: a small student learns what a teacher says of the training text. Kim & Rush 2016.
+
+DIR/teacher.txt (the source as the teacher has it)  DIR/distil.json (what it was made from)  DIR/student (a model)
+"""
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any
+
+from regard.commands.progress import counted, say
+from regard.commands.translate import TranslateRequest, refuse_unheard, search_options, speaking
+from regard.data.options import FilterRules
+from regard.data.readers import read_lines
+from regard.errors import DataError, RecipeError
+from regard.files import MANIFEST, check_manifest, write_atomically
+from regard.recipe.folder import read_recipe
+from regard.run import Outcome, Request, run
+
+TEXT, NOTES, STUDENT = "teacher.txt", "distil.json", "student"
+PRESET = "fast"  # deep encoder, shallow decoder
+LONGEST = FilterRules().max_characters  # of a line worth translating: training would leave longer ones out
+LENGTHS = ("budget", "steps", "epochs", "seed")  # of the student's run, handed on as they are
+LEARNS = (*LENGTHS, "preset", "settings", "valid_source", "valid_target", "target", "keep_original")
+
+
+@dataclass(frozen=True)
+class DistilRequest:
+    """What a user asks of `regard distil`; none: as the teacher's recipe has it, or as a training run would."""
+
+    source: Path
+    out: Path
+    target: Path | None = None
+    keep_original: bool = False
+    valid_source: Path | None = None
+    valid_target: Path | None = None
+    beam: int | None = None
+    others: tuple[Path, ...] = ()
+    shortlist: bool = False
+    workers: int | None = None
+    preset: str = PRESET
+    budget: str | None = None
+    steps: int | None = None
+    epochs: float | None = None
+    seed: int | None = None
+    settings: tuple[str, ...] = ()
+    quiet: bool = False
+
+    @property
+    def search(self) -> TranslateRequest:
+        return TranslateRequest(
+            beam=self.beam, others=self.others, shortlist=self.shortlist, workers=self.workers, engine="torch"
+        )
+
+    @property
+    def student(self) -> dict[str, str]:
+        """Everything that decides how the student learns, as text."""
+        return {name: str(getattr(self, name)) for name in LEARNS}
+
+    def say(self, line: str) -> None:
+        if not self.quiet:
+            say(line)
+
+
+def distil_model(teacher: Path, request: DistilRequest) -> Outcome:
+    """Translate what is not yet translated, train what is not yet trained; the same command again goes on."""
+    refuse_unheard(request.search)
+    if request.keep_original != (request.target is not None):
+        given, missing = ("--target", "--keep-original") if request.target else ("--keep-original", "--target")
+        raise RecipeError(f"{given}: given without {missing}; the original pairs need both")
+    student = request.out / STUDENT
+    if (student / MANIFEST).exists():
+        raise RecipeError(f"{student}: is trained already; use it, or choose another --out")
+    notes = agree(request.out / NOTES, "teacher", taught(teacher, request))
+    translate_source(teacher, request)
+    if student.exists():
+        refuse_other_student(notes, request)
+        return run(Request(resume=student, quiet=request.quiet))
+    note(request.out / NOTES, {**notes, "student": request.student})
+    return run(training(teacher, request))
+
+
+# ---------------------------------------------------------------- what the files were made from
+def taught(teacher: Path, request: DistilRequest) -> dict[str, Any]:
+    """Everything that decides teacher.txt."""
+    models = [teacher, *request.others]
+    for model in models:
+        check_manifest(model)
+    search = search_options(read_recipe(teacher).decoding, request.search).model_dump()
+    return {
+        "models": [digest(model / MANIFEST) for model in models],
+        "source": digest(request.source),
+        "search": search,
+        "shortlist": request.shortlist,
+    }
+
+
+def digest(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read ({error.strerror}); check the path") from None
+
+
+def agree(path: Path, key: str, now: Mapping[str, Any]) -> dict[str, Any]:
+    """The notes, after they were found to say the same as `now`; fresh ones where there are none yet."""
+    if not path.exists():
+        if path.parent.exists() and any(path.parent.iterdir()):
+            raise RecipeError(f"{path.parent}: already exists, and not from distilling; choose another --out")
+        note(path, {key: now})
+        return {key: now}
+    try:
+        notes: dict[str, Any] = json.loads(path.read_bytes())
+        before = dict(notes[key])
+    except (OSError, ValueError, KeyError, TypeError):
+        raise DataError(f"{path}: damaged, so this cannot go on; choose another --out") from None
+    changed = [name for name in now if before.get(name) != now[name]]
+    if changed:
+        raise RecipeError(
+            f"{path.parent}: began with another {', '.join(changed)}; put it back, or choose another --out"
+        )
+    return notes
+
+
+def note(path: Path, notes: Mapping[str, Any]) -> None:
+    write_atomically(path, json.dumps(notes, indent=2) + "\n")
+
+
+def refuse_other_student(notes: Mapping[str, Any], request: DistilRequest) -> None:
+    before = notes.get("student", {})
+    changed = [name for name, value in request.student.items() if before.get(name) != value]
+    if changed:
+        names = ", ".join(f"--{name.replace('_', '-')} ({before.get(name)})" for name in changed)
+        raise RecipeError(
+            f"{request.out}: its student began with another {names}; say the same, or choose another --out"
+        )
+
+
+# ---------------------------------------------------------------- the teacher's part
+def translate_source(teacher: Path, request: DistilRequest) -> None:
+    """Writes teacher.txt, a line for a line; what an interrupted call left behind is not translated again."""
+    whole = request.out / TEXT
+    if whole.exists():
+        return
+    partial = request.out / f".{TEXT}.part"
+    total, done = sum(1 for _ in read_lines(request.source)), lines_done(partial)
+    request.say(f"translating {total:,} lines" + (f", {done:,} of which are done" if done else ""))
+    lines = islice((worth(line) for line in read_lines(request.source)), done, None)
+    with (
+        speaking(teacher, request.search, lines, lambda: request.search.open(teacher)) as parts,
+        partial.open("a", encoding="utf-8", newline="\n") as out,
+    ):
+        made = chain.from_iterable(parts)
+        for line in made if request.quiet else counted(made, total, done=done):
+            out.write(f"{line}\n")
+        out.flush()
+        os.fsync(out.fileno())
+    partial.replace(whole)
+
+
+def worth(line: str) -> str:
+    """The line, or nothing where training would leave the pair out: a blank line costs nothing and stays blank."""
+    return line if len(line.strip()) <= LONGEST else ""
+
+
+def lines_done(partial: Path) -> int:
+    """Whole lines in the file; half a line at its end is cut off."""
+    if not partial.exists():
+        return 0
+    with closing(partial.open("r+b")) as file:
+        count = end = 0
+        for line in file:
+            if line.endswith(b"\n"):
+                count, end = count + 1, end + len(line)
+        file.truncate(end)
+    return count
+
+
+# ---------------------------------------------------------------- the student's part
+def training(teacher: Path, request: DistilRequest) -> Request:
+    """A run on the teacher's words, with its vocabulary: so that both can speak together, and shortlists fit."""
+    corpora = [{"source": str(request.source), "target": str(request.out / TEXT)}]
+    if request.target is not None:
+        corpora.append({"source": str(request.source), "target": str(request.target)})
+    return Request(
+        out=request.out / STUDENT,
+        vocabulary=teacher,
+        preset=request.preset,
+        valid_source=request.valid_source,
+        valid_target=request.valid_target,
+        settings=(f"data.corpora={json.dumps(corpora)}", *request.settings),
+        quiet=request.quiet,
+        **{name: getattr(request, name) for name in LENGTHS},
+    )

@@ -1,0 +1,111 @@
+"""R-Drop: two passes over one batch, with other dropout each, must say the same. Liang et al. 2021."""
+
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from regard.layers.loss import smoothed_cross_entropy
+
+CHUNK = 256  # rows of each pass whose logits exist at a time
+
+
+def divergence(first: Float[Tensor, "rows vocab"], second: Float[Tensor, "rows vocab"]) -> Float[Tensor, ""]:
+    """Σ over rows of KL(p ‖ q) + KL(q ‖ p) = Σ_v (p − q)(log p − log q), with p, q = softmax of the logits."""
+    p, q = first.log_softmax(-1), second.log_softmax(-1)
+    return ((p.exp() - q.exp()) * (p - q)).sum()
+
+
+def consistent_cross_entropy(
+    first: Float[Tensor, "rows vocab"],
+    second: Float[Tensor, "rows vocab"],
+    targets: Int[Tensor, " rows"],
+    smoothing: float,
+    agreement: float,
+) -> Float[Tensor, ""]:
+    """½ (CE(first) + CE(second)) + α/4 Σ (KL(p ‖ q) + KL(q ‖ p)), with the smoothed cross-entropy CE.
+
+    Half of Liang et al. 2021, eq. 4, with their α: so that it is one cross-entropy a row, and learning rates and limits
+    of the gradient mean what they mean without it.
+    """
+    both = smoothed_cross_entropy(first, targets, smoothing) + smoothed_cross_entropy(second, targets, smoothing)
+    return both / 2 + agreement / 4 * divergence(first, second)
+
+
+class ProjectedConsistency(torch.autograd.Function):
+    """consistent_cross_entropy(x Wᵀ + b, y Wᵀ + b), its gradients computed with it, chunk by chunk.
+
+    With u = log p − log q, ∂/∂logits of the first pass = ½ (p − (1−ε) onehot(target) − ε/V)
+    + α/4 (p (u − KL(p ‖ q)) + p − q); of the second the same with p and q exchanged. No logit outlives its chunk.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        x: Float[Tensor, "2 rows d"],
+        weight: Float[Tensor, "vocab d"],
+        bias: Float[Tensor, " vocab"] | None,
+        targets: Int[Tensor, " rows"],
+        smoothing: float,
+        agreement: float,
+    ) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
+        dx, dw = torch.empty_like(x), torch.zeros_like(weight)
+        db = None if bias is None else torch.zeros_like(bias)
+        entropy, kl = x.new_zeros(()), x.new_zeros(())
+        for start in range(0, len(targets), CHUNK):
+            rows = x[:, start : start + CHUNK].flatten(0, 1)
+            wanted = targets[start : start + CHUNK].repeat(2)[:, None]
+            log_p = rows @ weight.mT if bias is None else torch.addmm(bias, rows, weight.mT)
+            log_p -= log_p.logsumexp(-1, keepdim=True)
+            entropy -= ((1 - smoothing) * log_p.gather(-1, wanted).sum() + smoothing * log_p.mean(-1).sum()) / 2
+            change, apart = pull_together(log_p, agreement)
+            kl += apart
+            change -= smoothing / 2 / len(weight)
+            change.scatter_add_(-1, wanted, change.new_full(wanted.shape, (smoothing - 1) / 2))
+            dx[:, start : start + CHUNK] = (change @ weight).view(2, -1, x.shape[-1])
+            dw.addmm_(change.mT, rows)
+            if db is not None:
+                db += change.sum(0)
+        ctx.gradients = dx, dw, db
+        ctx.mark_non_differentiable(entropy)
+        return entropy + agreement / 4 * kl, entropy
+
+    @staticmethod
+    def backward(ctx: Any, scale: Float[Tensor, ""], _: Any) -> tuple[Tensor | None, ...]:
+        dx, dw, db = ctx.gradients
+        return dx * scale, dw * scale, None if db is None else db * scale, None, None, None
+
+
+def pull_together(
+    log_p: Float[Tensor, "both vocab"], agreement: float
+) -> tuple[Float[Tensor, "both vocab"], Float[Tensor, ""]]:
+    """½ p + α/4 (p (u − KL(p ‖ q)) + p − q) for the first half of the rows, the same for the second, and Σ of both KL.
+
+    `log_p` holds the rows of the first pass, then those of the second.
+    """
+    p, difference = log_p.exp(), torch.sub(*log_p.chunk(2))
+    kl = torch.linalg.vecdot(p.view(2, -1, p.shape[-1]), torch.stack([difference, -difference]))
+    change = torch.cat([difference, -difference]).mul_(agreement / 4)
+    change += (0.5 + agreement / 4 - agreement / 4 * kl).view(-1, 1)
+    change *= p
+    change -= agreement / 4 * p.roll(len(p) // 2, 0)
+    return change, kl.sum()
+
+
+def projected_consistency(
+    x: Float[Tensor, "2 rows d"],
+    weight: Float[Tensor, "vocab d"],
+    bias: Float[Tensor, " vocab"] | None,
+    targets: Int[Tensor, " rows"],
+    smoothing: float,
+    agreement: float,
+) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
+    """consistent_cross_entropy of both passes' features, in pieces, and the part of it that is cross-entropy.
+
+    The part is for people to read: it carries no gradient.
+    """
+    found: tuple[Tensor, Tensor] = ProjectedConsistency.apply(  # type: ignore[no-untyped-call]
+        x, weight, bias, targets, smoothing, agreement
+    )
+    return found

@@ -1,0 +1,149 @@
+"""A student learns what its teacher says; stopped anywhere, the same command goes on."""
+
+import json
+import shutil
+
+import pytest
+from tiny_runs import options
+
+from regard.recipe.folder import read_recipe
+
+STUDENT = ("--steps", 4, "--quiet", *options("model.encoder_layers=2"))
+
+
+@pytest.fixture(scope="module")
+def texts(corpus, tmp_path_factory):
+    """The first lines of the corpus, as two files: source and target."""
+    folder = tmp_path_factory.mktemp("texts")
+    for side in ("source", "target"):
+        (folder / side).write_text("".join(f"{line}\n" for line in read(corpus / f"train.{side}")[:40]))
+    return folder
+
+
+@pytest.fixture
+def distil(regard, model, texts):
+    """distil(out, …): `regard distil` of the tiny model on the corpus, quietly."""
+
+    def run(out, *arguments, teacher=model):
+        return regard("distil", teacher, "--source", texts / "source", "--out", out, *STUDENT, *arguments)
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def said(model, texts):
+    from regard.engine import load
+
+    return load(model).write((texts / "source").read_text().splitlines())
+
+
+def read(path):
+    return path.read_text().splitlines()
+
+
+def weights(out):
+    return (out / "student" / "model.safetensors").read_bytes()
+
+
+def test_the_student_learns_what_the_teacher_says_in_the_teachers_words(regard, distil, model, texts, said, tmp_path):
+    out = tmp_path / "new" / "d"
+    ended = distil(out)
+    assert (ended.code, ended.out, ended.err) == (0, "", "")
+    assert sorted(path.name for path in out.iterdir()) == ["distil.json", "student", "teacher.txt"]
+    assert read(out / "teacher.txt") == said
+    student = out / "student"
+    assert (student / "shared.json").read_bytes() == (model / "shared.json").read_bytes()
+    recipe = read_recipe(student)
+    assert [c.files for c in recipe.data.corpora] == [(texts / "source", out / "teacher.txt")]
+    assert (recipe.model.encoder_layers, recipe.model.decoder_layers) == (2, 1)
+    assert regard("translate", student, "--with", model, stdin=b"ab\n").code == 0
+    distil(out).refused("trained already")
+
+
+def test_a_student_is_deep_in_its_encoder_and_shallow_in_its_decoder(regard, model, texts, tmp_path):
+    asked = ("--source", texts / "source", "--out", tmp_path / "d", "--steps", 1)
+    ended = regard("distil", model, *asked, "--set", "model.width=16", "--set", "data.batch_tokens=256")
+    assert ended.code == 0
+    assert f"translating {len(read(texts / 'source'))} lines\n" in ended.err
+    found = read_recipe(tmp_path / "d" / "student").model
+    assert found.encoder_layers >= 6
+    assert found.decoder_layers == 1
+
+
+def test_the_original_pairs_are_kept_when_asked_for(distil, corpus, texts, tmp_path):
+    target = texts / "target"
+    valid = ("--valid-source", corpus / "test.source", "--valid-target", corpus / "test.target")
+    assert distil(tmp_path / "d", "--target", target, "--keep-original", *valid).code == 0
+    recipe = read_recipe(tmp_path / "d" / "student")
+    assert [c.target for c in recipe.data.corpora] == [tmp_path / "d" / "teacher.txt", target]
+    assert {c.source for c in recipe.data.corpora} == {texts / "source"}
+    assert recipe.data.valid.files == (corpus / "test.source", corpus / "test.target")
+    distil(tmp_path / "e", "--keep-original").refused("--keep-original: given without --target")
+    distil(tmp_path / "e", "--target", target).refused("--target: given without --keep-original")
+
+
+def test_what_is_translated_is_not_translated_again(distil, said, tmp_path, monkeypatch):
+    out = tmp_path / "d"
+
+    def stop(*_arguments, **_options):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("regard.commands.distil.counted", stop)
+        patch.setattr("regard.commands.distil.run", stop)
+        assert distil(out).code == 130  # after the translation, before the first step
+    (out / "teacher.txt").rename(out / ".teacher.txt.part")
+    kept = [f"KEPT {i}" for i in range(7)]
+    (out / ".teacher.txt.part").write_text("\n".join([*kept, "half a li"]))
+    assert distil(out).code == 0
+    assert read(out / "teacher.txt") == [*kept, *said[7:]]
+
+
+def test_an_interrupted_student_goes_on_to_the_same_weights(distil, tmp_path, monkeypatch):
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    assert distil(tmp_path / "whole").code == 0
+    with monkeypatch.context() as patch:
+        patch.setattr("regard.run.write_weights", stop)
+        assert distil(tmp_path / "d").code == 130
+    distil(tmp_path / "d", "--seed", 9).refused("another --seed (None)", "say the same")
+    shutil.copyfile(tmp_path / "whole" / "teacher.txt", tmp_path / "d" / "teacher.txt")
+    assert distil(tmp_path / "d").code == 0
+    assert weights(tmp_path / "d") == weights(tmp_path / "whole")
+
+
+def test_what_was_begun_with_something_else_is_refused(regard, distil, model, corpus, tmp_path):
+    out = tmp_path / "d"
+    assert distil(out).code == 0
+    (out / "student" / "manifest.json").unlink()
+    distil(out, "--beam", 2).refused("another search")
+    other = tmp_path / "other"
+    shutil.copytree(model, other, ignore=shutil.ignore_patterns("checkpoints"))
+    manifest = json.loads((other / "manifest.json").read_text())
+    (other / "manifest.json").write_text(json.dumps({**manifest, "steps": 7}))
+    distil(out, teacher=other).refused("another models")
+    regard("distil", model, "--source", corpus / "test.source", "--out", out, *STUDENT).refused("another source")
+    (out / "distil.json").write_text("{}")
+    distil(out).refused("distil.json: damaged")
+
+
+def test_what_cannot_be_begun_leaves_nothing(regard, distil, model, corpus, tmp_path):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.txt").touch()
+    distil(tmp_path / "mine").refused("mine", "not from distilling")
+    regard("distil", model, "--source", tmp_path / "none", "--out", tmp_path / "d").refused("none", "cannot be read")
+    distil(tmp_path / "d", teacher=corpus).refused("manifest.json")
+    distil(tmp_path / "d", "--workers", 2, "--with", model).refused("one process")
+    assert [path.name for path in tmp_path.iterdir()] == ["mine"]
+
+
+def test_lines_beyond_what_training_takes_are_left_blank(regard, model, texts, tmp_path):
+    source = tmp_path / "s"
+    lines = [*read(texts / "source"), "a" * 2001]
+    source.write_text("".join(f"{line}\n" for line in lines))
+    assert regard("distil", model, "--source", source, "--out", tmp_path / "d", *STUDENT).code == 0
+    found = read(tmp_path / "d" / "teacher.txt")
+    assert len(found) == len(lines)
+    assert found[-1] == ""
+    assert all(found[:-1])
