@@ -9,7 +9,16 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 
-COMPUTING = ("train", "demo", "translate", "evaluate")  # commands that are worth it
+COMPUTING = (  # commands that are worth it
+    "train",
+    "demo",
+    "translate",
+    "evaluate",
+    "compare",
+    "backtranslate",
+    "distil",
+    "study",
+)
 VARIABLE = "GLIBC_TUNABLES"  # glibc reads it once, when a process begins
 LARGE = 4_000_000_000
 SETTINGS = {
