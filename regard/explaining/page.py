@@ -1,17 +1,15 @@
 """One HTML file that tells what a model is, how it learned and what it looks at; it opens without a network."""
 
-import base64
-import hashlib
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib import resources
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from regard.explaining.chart import Point, Series, chart
+from regard.explaining.document import document, section
 from regard.explaining.heatmap import cells, labels, peak, svg
 from regard.explaining.markup import text
 from regard.explaining.record import Attention
@@ -76,10 +74,7 @@ class Contents:
 
 
 def report(contents: Contents) -> str:
-    """The whole page. It loads nothing and runs no script but its own: a policy in its head holds the browser to it."""
-    style, script = asset("page.css"), asset("page.js")
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'; base-uri 'none'"
+    """The whole page."""
     parts = [
         header(contents),
         section("Scores", scores(contents.scores)),
@@ -88,22 +83,7 @@ def report(contents: Contents) -> str:
         section("Attention", "".join(picture(one) for one in contents.pictures)),
         section("Try it", commands(contents.commands)),
     ]
-    return (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-        f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        '<meta name="color-scheme" content="light dark">'
-        f"<title>{text(contents.title)}</title>\n<style>{style}</style></head>\n"
-        f"<body><main>\n{''.join(parts)}</main>\n<script>{script}</script></body></html>\n"
-    )
-
-
-def asset(name: str) -> str:
-    return resources.files("regard.explaining").joinpath(name).read_text(encoding="utf-8")
-
-
-def section(title: str, body: str) -> str:
-    return f"<section><h2>{text(title)}</h2>{body}</section>\n" if body else ""
+    return document(contents.title, "".join(parts))
 
 
 def header(contents: Contents) -> str:
