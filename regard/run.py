@@ -40,6 +40,7 @@ from regard.recipe.recipe import Recipe, Tree, overlay, parse, read_tree, with_s
 from regard.tasks.translate import TrainingSet, Translation, Validation, Vocabularies
 from regard.text.learn import learn
 from regard.training.console import Console
+from regard.training.crew import shares
 from regard.training.events import Event, Finished, Stopped
 from regard.training.logs import JsonLog, Reader, TensorBoardLog
 from regard.training.loop import train as run_loop
@@ -178,6 +179,9 @@ def begin(request: Request) -> tuple[Path, Prepared]:
         pairs = [pair for corpus in loaded.corpora for pair in corpus.pairs]
         recipe = parse(overlay(choose(pairs, request.preset or recipe.model.kind), tree), where)
     refuse_impossible(recipe)  # now, not after the minutes that a vocabulary may take
+    # What the numbers of a run depend on is kept with it, lest another machine resume it with others.
+    training = recipe.training.model_copy(update={"shares": shares(recipe.training)})
+    recipe = recipe.model_copy(update={"training": training})
     vocabularies = learn_vocabularies(recipe, loaded.corpora) if request.vocabulary is None else borrow(request, recipe)
     prepared = prepare(recipe, loaded, vocabularies)
 

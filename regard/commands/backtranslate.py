@@ -57,6 +57,8 @@ def backtranslate_file(model: Path, request: BacktranslateRequest) -> Account:
     """
     refuse_unheard(request.search())
     refuse_tag(request.tag)
+    if request.out.resolve() == request.source.resolve():
+        raise DataError(f"{request.out}: is the text to translate, which would be lost; choose another --out")
     dropped: Counter[str] = Counter()
     targets, sources = tee(usable(read_lines(request.source, "drop", dropped), dropped))
     with ExitStack() as stack:

@@ -194,7 +194,7 @@ def training(teacher: Path, request: DistilRequest) -> Request:
         preset=request.preset,
         valid_source=request.valid_source,
         valid_target=request.valid_target,
-        settings=(f"data.corpora={json.dumps(corpora)}", *request.settings),
+        settings=(f"data.corpora={json.dumps(corpora, ensure_ascii=False)}", *request.settings),
         quiet=request.quiet,
         **{name: getattr(request, name) for name in LENGTHS},
     )

@@ -157,7 +157,7 @@ def strengths(wins: Float[np.ndarray, "*draws k k"]) -> Float[np.ndarray, "*draw
         step = np.linalg.solve(bend + weights.max((-1, -2), keepdims=True), slope[..., None])[..., 0]
         longest = np.abs(step).max(-1, keepdims=True)
         theta = theta + step / np.maximum(1, longest)
-        if longest.max() < 1e-9:
+        if longest.max() < 1e-6:  # below that, rounding keeps a system that always won from coming to rest
             break
     return np.asarray(theta - theta.mean(-1, keepdims=True))
 

@@ -10,13 +10,15 @@ from torch import Tensor, nn
 
 from regard.layers.dropout import Drawing
 
+LEAST_NOISE = 1e-2  # the chance to be chosen divides by the noise, whose gradient must stay finite
+
 
 @dataclass(frozen=True)
 class Gating:
     """Which experts each row goes to and with what weights, and the scores that this came from."""
 
     scores: Float[Tensor, "rows experts"]  # x W_g
-    spread: Float[Tensor, "rows experts"]  # softplus(x W_noise), the size of the noise
+    spread: Float[Tensor, "rows experts"]  # the size of the noise
     noisy: Float[Tensor, "rows experts"]  # scores + noise; the scores themselves outside training
     chosen: Int[Tensor, "rows k"]
     weights: Float[Tensor, "rows k"]
@@ -69,7 +71,7 @@ def squared_variation(x: Float[Tensor, " experts"]) -> Float[Tensor, ""]:
 
 
 class Gate(Drawing):
-    """H(x) = x W_g + ε ⊙ softplus(x W_noise), ε ~ N(0, 1) in training and 0 otherwise; then `choose`. Eq. 4 there.
+    """H(x) = x W_g + ε ⊙ (softplus(x W_noise) + δ), ε ~ N(0, 1) in training and 0 otherwise; then `choose`. Eq. 4 there.
 
     Both matrices begin at 0, so that at first chance alone decides and all experts get the same.
     """
@@ -82,7 +84,7 @@ class Gate(Drawing):
         nn.init.zeros_(self.noise.weight)
 
     def forward(self, x: Float[Tensor, "rows d"]) -> Gating:
-        scores, spread = self.score(x), F.softplus(self.noise(x))
+        scores, spread = self.score(x), F.softplus(self.noise(x)) + LEAST_NOISE
         noise = scores.new_empty(scores.shape).normal_(generator=self.generator) if self.training else 0.0
         noisy = scores + spread * noise
         return Gating(scores, spread, noisy, *choose(noisy, self.active))

@@ -77,8 +77,9 @@ class Merges:
         while ranked := self._ranked(symbols):
             places.append(ranked[0][1])
             _join(symbols, ranked[0][1])
-        self._words[word] = places, self._spell(symbols)
-        return self._words[word]
+        begun = places, self._spell(symbols)
+        self._words[word] = begun
+        return begun
 
     def _ranked(self, symbols: list[str]) -> list[tuple[float, int]]:
         """(-score, place) of the merges that are possible, best first, the leftmost of equals first."""
@@ -142,8 +143,9 @@ class Lattice:
     def _begin(self, word: str) -> list[list[_Arc]]:
         if len(self._words) >= REMEMBERED:
             self._words.clear()
-        self._words[word] = [self._ending(word, end) for end in range(1, len(word) + 1)]
-        return self._words[word]
+        begun = [self._ending(word, end) for end in range(1, len(word) + 1)]
+        self._words[word] = begun
+        return begun
 
     def _ending(self, word: str, end: int) -> list[_Arc]:
         """The pieces that end there, the longest first as SentencePiece prefers at a tie; the last is one character."""

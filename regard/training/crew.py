@@ -16,13 +16,14 @@ from torch import nn
 from regard.layers.dropout import Drawing
 from regard.layers.loss import Loss
 from regard.tasks.interface import Task
+from regard.training.options import TrainingOptions
 
 MOST = 4  # shares that pay without being asked for: Python runs one thread at a time, and each needs it
 
 
-def shares(asked: int | None) -> int:
-    """How many a batch is cut into: as asked, else one for each of torch's threads, up to `MOST`."""
-    return asked or min(torch.get_num_threads(), MOST)
+def shares(options: TrainingOptions) -> int:
+    """How many a batch is cut into: as asked, else one for each thread, up to `MOST`."""
+    return options.shares or min(options.threads or torch.get_num_threads(), MOST)
 
 
 def number(seed: str) -> int:
@@ -70,6 +71,8 @@ class Crew:
     def __exit__(self, *_: object) -> None:
         if self.pool:
             self.pool.shutdown()
+            # Their number was the last that anybody set, and so that of every thread to come: ours again.
+            torch.set_num_threads(torch.get_num_threads())
 
     def seed(self, seed: str) -> None:
         """All random numbers from here on are a function of the seed."""

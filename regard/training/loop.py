@@ -69,7 +69,7 @@ def train(
     if options.threads:
         torch.set_num_threads(options.threads)
     watch = Watch(clock, clock() if started is None else started)
-    with Crew(model, task, shares(options.shares)) as crew:
+    with Crew(model, task, shares(options)) as crew:
         run = Run(model, crew, options, folder=folder / "checkpoints", width=width, watch=watch)
         newest = checkpoint.latest(run.folder)
         resumed = checkpoint.read_place(newest).step if newest else None

@@ -77,8 +77,18 @@ def test_no_difference_is_no_evidence(metric):
 def test_a_system_that_is_right_everywhere_beats_one_that_never_is():
     references = [f"one two three {word} five" for word in ("a", "b", "c", "d", "e", "f", "g", "h")]
     found = paired(["wrong"] * 8, references, references, "chrf")
-    assert found.randomisation.p == pytest.approx(1 / 91)  # no shuffle gives all of the right ones to one side
+    assert found.randomisation.p == pytest.approx(
+        1 / 91
+    )  # 2 of 256 shuffles split them so: none here
     assert verdict(found).startswith("B is better by")
+
+
+@pytest.mark.parametrize("differing", [1, 2, 5])
+def test_few_lines_that_differ_prove_little(differing):
+    references = [f"one two three {word} five" for word in "abcdefgh"]
+    a = ["wrong"] * differing + references[differing:]
+    exact = 2 / 2**differing  # of all ways to swap them, the real one and its mirror are the largest
+    assert paired(a, references, references, "chrf").randomisation.p == pytest.approx(max(exact, 1 / 91))
 
 
 def told(metric: str, a: float, b: float, p: float) -> str:

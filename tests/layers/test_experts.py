@@ -79,6 +79,14 @@ def test_noise_comes_from_the_generator_that_the_gate_was_given():
     assert not torch.equal(drawn[0], drawn[2])
 
 
+def test_a_gate_that_wants_no_noise_still_has_gradients():
+    gate = Gate(2, EXPERTS, ACTIVE, balance=1.0).double().train()
+    torch.nn.init.constant_(gate.noise.weight, -30.0)
+    x = torch.ones(7, 2, dtype=torch.float64)
+    gate.penalty(gate(x)).backward()
+    assert all(p.grad is not None and p.grad.isfinite().all() for p in gate.parameters())
+
+
 def test_noise_has_the_spread_that_the_gate_says():
     gate, x = mixture().gate.train(), draw(1, WIDTH).expand(20_000, WIDTH)
     torch.manual_seed(2)

@@ -1,3 +1,5 @@
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 import torch
 from torch import nn
@@ -6,6 +8,7 @@ from toy_task import LONG, Toy, toy_model
 from regard.layers.dropout import Dropout
 from regard.training.crew import MOST, Crew, add_gradients, shares, twin
 from regard.training.loop import train
+from regard.training.options import TrainingOptions
 
 
 def gradients(model):
@@ -100,15 +103,18 @@ def test_shares_are_as_asked_else_as_many_as_threads_up_to_a_limit():
     before = torch.get_num_threads()
     try:
         torch.set_num_threads(2)
-        assert (shares(None), shares(1), shares(7)) == (2, 1, 7)
+        assert [shares(TrainingOptions(shares=asked)) for asked in (None, 1, 7)] == [2, 1, 7]
+        assert shares(TrainingOptions(threads=1)) == 1
         torch.set_num_threads(MOST + 3)
-        assert shares(None) == MOST
+        assert shares(TrainingOptions()) == MOST
     finally:
         torch.set_num_threads(before)
 
 
-def test_the_thread_that_asked_keeps_its_own_number_of_threads():
+def test_other_threads_keep_their_number_of_threads():
     before = torch.get_num_threads()
     with Crew(toy_model(), Toy(), 2) as crew:
         crew.backward([0, 1, 2], 0)
     assert torch.get_num_threads() == before
+    with ThreadPoolExecutor(1) as later:
+        assert later.submit(torch.get_num_threads).result() == before
