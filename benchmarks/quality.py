@@ -1,98 +1,234 @@
-"""What a newcomer gets: two raw files, no recipe, a time budget; then the score on a test set nobody looked at.
+"""How good the translations are: trained by the command line, chosen on the dev set, tested on a set nobody looked at.
 
-python -m benchmarks.quality multi30k-en-de --budget 15m     → results/quality-multi30k-en-de-15m.json
+python -m benchmarks.quality multi30k-en-de                                → results/quality-multi30k-en-de.json
+python -m benchmarks.quality multi30k-en-de --budget 30m --seeds 1 2 3     → results/quality-multi30k-en-de-30m.json
+
+Without --budget the recipe recipes/SET.yaml says how long; with it and without --recipe there is no recipe at all: what
+a newcomer gets from two files. Seeds that are finished stay in .bench/quality/; the same command goes on.
 """
 
 import argparse
-import gzip
+import hashlib
 import json
 import os
+import random
+import statistics
 import subprocess
 import sys
-import tempfile
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from benchmarks.results import Result, write
+from benchmarks.results import RESULTS, ROOT, Result, page, write
 from regard.data.readers import read_lines
-from regard.evaluation.scores import bleu, bleu_lowercased
+from regard.evaluation.scores import Score, bleu, bleu_lowercased, measure
+from regard.files import write_atomically
+
+WORK = ROOT / ".bench" / "quality"
+BEAM = "5"
+SHOWN = 20  # outputs on the page
 
 
 @dataclass(frozen=True)
 class Corpus:
-    """Names beneath the data folder; a pair is (source, target)."""
+    """Names beneath the data folder; a pair is (source, target). `language` is the target's, for Moses."""
 
     train: tuple[str, str]
+    valid: tuple[str, str]
     test: tuple[str, str]
+    language: str
 
 
+def corpus(folder: str, source: str, target: str, names: Sequence[str] = ("train", "valid", "test")) -> Corpus:
+    pairs = [(f"{folder}/{name}.{source}.gz", f"{folder}/{name}.{target}.gz") for name in names]
+    return Corpus(pairs[0], pairs[1], pairs[2], target)
+
+
+FLICKR = ("train", "val", "test_2016_flickr")
 CORPORA = {
-    "multi30k-en-de": Corpus(
-        ("multi30k/train.en.gz", "multi30k/train.de.gz"),
-        ("multi30k/test_2016_flickr.en.gz", "multi30k/test_2016_flickr.de.gz"),
-    ),
+    "multi30k-en-de": corpus("multi30k", "en", "de", FLICKR),
+    "multi30k-de-en": corpus("multi30k", "de", "en", FLICKR),
+    "multi30k-en-fr": corpus("multi30k", "en", "fr", FLICKR),
+    "tatoeba-en-es": corpus("tatoeba/en-es", "en", "es"),
+    "tatoeba-en-de": corpus("tatoeba/en-de", "en", "de"),
+    "libreoffice-help-en-de": corpus("libreoffice-help/en-de", "en", "de"),
 }
 
 
-def unpack(data: Path, name: str, folder: Path) -> Path:
-    """The raw file that a user would have."""
-    plain = folder / Path(name).name.removesuffix(".gz")
-    plain.write_bytes(gzip.decompress((data / name).read_bytes()))
-    return plain
+@dataclass(frozen=True)
+class Trial:
+    """What is trained, and where its seeds are kept. No recipe: what two files alone give."""
+
+    name: str
+    corpus: Corpus
+    data: Path
+    folder: Path
+    recipe: Path | None = None
+    budget: str | None = None
+    settings: tuple[str, ...] = ()
+
+    def files(self, part: str) -> list[str | Path]:
+        source, target = getattr(self.corpus, part)
+        return ["--source", self.data / source, "--target", self.data / target]
+
+    def training(self) -> list[str | Path]:
+        """The words of `regard train` but for seed and place."""
+        words: list[str | Path] = [self.recipe] if self.recipe else [*self.files("train"), *self.validation()]
+        words += ["--budget", self.budget] if self.budget else []
+        return words + [word for setting in self.settings for word in ("--set", setting)]
+
+    def validation(self) -> list[str | Path]:
+        source, target = self.corpus.valid
+        return ["--valid-source", self.data / source, "--valid-target", self.data / target]
+
+    def asked(self) -> dict[str, Any]:
+        """What must not change between seeds: the mean of two recipes means nothing."""
+        recipe = hashlib.sha256(self.recipe.read_bytes()).hexdigest() if self.recipe else None
+        return {"recipe": recipe, "budget": self.budget, "settings": list(self.settings)}
 
 
+# ---------------------------------------------------------------- scores
+def moses_lowercased(lines: Sequence[str], language: str) -> list[str]:
+    """Lowercased, punctuation normalised, tokenised: the `lc.norm.tok` form that Multi30k itself publishes."""
+    from sacremoses import MosesPunctNormalizer, MosesTokenizer
+
+    normalise, tokenise = MosesPunctNormalizer(language).normalize, MosesTokenizer(language).tokenize
+    return [tokenise(normalise(line.lower()), escape=False, return_str=True) for line in lines]
+
+
+def bleu_lc_tok(outputs: Sequence[str], references: Sequence[str], language: str) -> Score:
+    """BLEU of Moses tokens, lowercased: the figure of the Multi30k papers. Higher than the cased 13a one."""
+    from sacrebleu.metrics.bleu import BLEU
+
+    metric = BLEU(tokenize="none", force=True)  # sacreBLEU warns of text that looks tokenised: here it is
+    found = measure(metric, moses_lowercased(outputs, language), moses_lowercased(references, language))
+    return Score(found.score, f"{found.signature}|text:lc.norm.tok")
+
+
+# ---------------------------------------------------------------- one seed
 def regard(*words: str | Path) -> str:
     """One command, as typed; progress goes to the terminal, the answer comes back."""
     command = [sys.executable, "-m", "regard", *map(str, words)]
-    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, cwd=ROOT).stdout
 
 
-def measure(name: str, budget: str, data: Path) -> None:
-    began, corpus = time.monotonic(), CORPORA[name]
-    with tempfile.TemporaryDirectory() as temporary:
-        folder = Path(temporary)
-        source, target = (unpack(data, file, folder) for file in corpus.train)
-        test_source, test_target = (unpack(data, file, folder) for file in corpus.test)
-        model, output = folder / "model", folder / "output"
-        regard("train", "--source", source, "--target", target, "--out", model, "--budget", budget)
-        trained = time.monotonic() - began
-        scored = ("--source", test_source, "--target", test_target, "--json")
-        best = json.loads(regard("evaluate", model, *scored, "--beam", "5", "--output", output))
-        greedy = json.loads(regard("evaluate", model, *scored, "--beam", "1"))
-        outputs, references = list(read_lines(output)), list(read_lines(test_target))
-        manifest = json.loads((model / "manifest.json").read_text())
-    figures = {
-        "bleu_cased": bleu(outputs, references).score,
-        "bleu_lowercased": bleu_lowercased(outputs, references).score,
-        "bleu_cased_greedy": greedy["bleu"]["score"],
-        "chrf": best["chrf"]["score"],
-        "ter": best["ter"]["score"],
-        "perplexity": best["perplexity"],
-        "decode_seconds_beam5": best["seconds"],
-        "decode_seconds_greedy": greedy["seconds"],
-        "train_minutes": trained / 60,
+def finish_seed(trial: Trial, seed: int) -> dict[str, Any]:
+    """The figures of one seed; what is not yet trained or scored is trained and scored now."""
+    folder = trial.folder / f"seed-{seed}"
+    noted, model = folder / "seed.json", folder / "model"
+    if noted.exists():
+        found: dict[str, Any] = json.loads(noted.read_bytes())
+        return found
+    if not (model / "manifest.json").exists():
+        words = ["--resume", model] if model.exists() else [*trial.training(), "--out", model, "--seed", str(seed)]
+        regard("train", *words)
+    began = time.monotonic()
+    manifest = json.loads((model / "manifest.json").read_bytes())
+    found = {
+        "seed": seed,
+        "minutes": manifest["seconds"] / 60,
         "steps": manifest["steps"],
+        "dev": scored(trial, model, "valid"),
+        "test": scored(trial, model, "test"),
     }
+    found["scoring_minutes"] = (time.monotonic() - began) / 60
+    write_atomically(noted, json.dumps(found, indent=1, ensure_ascii=False) + "\n")
+    return found
+
+
+def scored(trial: Trial, model: Path, part: str) -> dict[str, Any]:
+    """Every score of one set with beam 5, and the outputs behind them."""
+    output = model.parent / f"{part}.txt"
+    words = ("evaluate", model, *trial.files(part), "--beam", BEAM, "--json", "--output", output)
+    found = json.loads(regard(*words))
+    outputs, references = list(read_lines(output)), list(read_lines(trial.data / getattr(trial.corpus, part)[1]))
+    tokens = bleu_lc_tok(outputs, references, trial.corpus.language)
+    scores = {"bleu_cased": bleu(outputs, references).score, "bleu_lc_tok": tokens.score}
+    scores |= {"bleu_lowercased": bleu_lowercased(outputs, references).score}
+    scores |= {"chrf": found["chrf"]["score"], "ter": found["ter"]["score"], "perplexity": found["perplexity"]}
+    return {"scores": scores, "signatures": [found["bleu"]["signature"], tokens.signature], "outputs": outputs}
+
+
+# ---------------------------------------------------------------- all seeds
+def summary(found: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+    """Means over the seeds, how far apart they are, and every seed by itself. A spread is largest − smallest."""
+    test, dev = ([one[part]["scores"] for one in found] for part in ("test", "dev"))
+    figures: dict[str, float] = {name: mean(test, name) for name in test[0]}
+    figures |= {f"dev_{name}": mean(dev, name) for name in dev[0]}
+    for name in ("bleu_cased", "bleu_lc_tok"):
+        values = [scores[name] for scores in test]
+        figures |= {f"{name}_spread": max(values) - min(values)}
+        figures |= {f"{name}_deviation": statistics.stdev(values)} if len(values) > 1 else {}
+    figures |= {"minutes": statistics.fmean(one["minutes"] for one in found), "seeds": len(found)}
+    for one in found:
+        name, (ours, theirs) = f"seed {one['seed']}", (one["test"]["scores"], one["dev"]["scores"])
+        figures |= {f"{name}: bleu_cased": ours["bleu_cased"], f"{name}: bleu_lc_tok": ours["bleu_lc_tok"]}
+        figures |= {f"{name}: dev_bleu_cased": theirs["bleu_cased"], f"{name}: steps": one["steps"]}
+        figures |= {f"{name}: minutes": one["minutes"]}
+    return figures
+
+
+def mean(scores: Sequence[Mapping[str, float]], name: str) -> float:
+    return statistics.fmean(one[name] for one in scores)
+
+
+def agree(trial: Trial) -> None:
+    path, asked = trial.folder / "asked.json", trial.asked()
+    if not path.exists():
+        write_atomically(path, json.dumps(asked, indent=1) + "\n")
+    elif json.loads(path.read_bytes()) != asked:
+        raise SystemExit(f"{trial.folder}: its seeds were trained otherwise; remove it, or ask for the same again")
+
+
+def run(trial: Trial, seeds: Sequence[int], command: str, results: Path = RESULTS) -> dict[str, Any]:
+    """Writes results/quality-NAME.json and its page, with outputs of the first seed."""
+    agree(trial)
+    found = [finish_seed(trial, seed) for seed in seeds]
+    how = f"recipe {trial.recipe.name}" if trial.recipe else "no recipe"
+    settings = f", {' '.join(trial.settings)}" if trial.settings else ""
     notes = (
-        f"Raw text, no recipe, validation carved out of the training text, --budget {budget}; "
-        f"{Path(corpus.test[0]).stem} with beam 5. train_minutes is the whole command, final scoring included. "
-        f"BLEU: {best['bleu']['signature']}"
+        f"{how}{settings}, budget {trial.budget or 'of the recipe'}, seeds {', '.join(map(str, seeds))}; beam {BEAM} "
+        f"on {Path(trial.corpus.test[0]).name.partition('.')[0]}. Choices were made on the dev set. minutes: training "
+        "alone, the mean over the seeds. bleu_cased: sacreBLEU as it is; bleu_lc_tok: lowercased, punctuation "
+        "normalised, Moses tokens, as the Multi30k papers report. "
+        f"Signatures: {' and '.join(found[0]['test']['signatures'])}"
     )
-    command = f"python -m benchmarks.quality {name} --budget {budget}"
-    result = Result(command, (time.monotonic() - began) / 60, figures, notes)
-    print(json.dumps(write(f"quality-{name}-{budget}", result)["figures"], indent=2))  # noqa: T201
+    minutes = sum(one["minutes"] + one["scoring_minutes"] for one in found)
+    content = write(f"quality-{trial.name}", Result(command, minutes, summary(found), notes), results)
+    said = page(f"quality-{trial.name}", content) + examples(trial, found[0])
+    write_atomically(results / f"quality-{trial.name}.md", said)
+    return content
+
+
+def examples(trial: Trial, found: Mapping[str, Any]) -> str:
+    """Test outputs drawn at random, beside source and reference: the same ones every time."""
+    source, target = (list(read_lines(trial.data / name)) for name in trial.corpus.test)
+    outputs = found["test"]["outputs"]
+    drawn = sorted(random.Random(1).sample(range(len(outputs)), min(SHOWN, len(outputs))))
+    lines = [f"## {len(drawn)} test outputs, drawn at random (seed {found['seed']})", ""]
+    for i in drawn:
+        lines += [f"{i + 1}. {source[i]}", f"   - reference: {target[i]}", f"   - output: {outputs[i]}"]
+    return "\n" + "\n".join(lines) + "\n"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("corpus", choices=CORPORA)
-    parser.add_argument("--budget", default="15m")
+    parser.add_argument("--budget", help="training time; default: as the recipe has it")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1])
+    parser.add_argument("--recipe", type=Path, help="default: recipes/SET.yaml, or none when there is a --budget")
+    parser.add_argument("--set", action="append", default=[], dest="settings", metavar="A.B=C")
     given = parser.parse_args()
-    data = Path(os.environ.get("REGARD_DATA", ""))
-    if not (data / CORPORA[given.corpus].train[0]).is_file():
-        parser.error(f"REGARD_DATA: {data} does not hold {CORPORA[given.corpus].train[0]}; name the folder that does")
-    measure(given.corpus, given.budget, data)
+    data, chosen = Path(os.environ.get("REGARD_DATA", "")), CORPORA[given.corpus]
+    if not (data / chosen.train[0]).is_file():
+        parser.error(f"REGARD_DATA: {data} does not hold {chosen.train[0]}; name the folder that does")
+    recipe = given.recipe or (None if given.budget else ROOT / "recipes" / f"{given.corpus}.yaml")
+    name = f"{given.corpus}-{given.budget}" if given.budget else given.corpus
+    trial = Trial(name, chosen, data, WORK / name, recipe and recipe.resolve(), given.budget, tuple(given.settings))
+    content = run(trial, given.seeds, " ".join(["python -m benchmarks.quality", *sys.argv[1:]]))
+    print(json.dumps(content["figures"], indent=2))  # noqa: T201
 
 
 if __name__ == "__main__":

@@ -1,18 +1,14 @@
 """Where figures go: results/NAME.json for programs, results/NAME.md, made from it, for people."""
 
 import json
-import os
-import platform
-import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from regard.files import write_atomically
+from regard.studies.provenance import commit, machine
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "results"
@@ -71,31 +67,3 @@ def grid(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
 
 def shown(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
-
-
-def commit() -> str:
-    """The commit that was measured; "+" after it says that files had been changed since."""
-    try:
-        head = git("rev-parse", "--short=12", "HEAD")
-        return head + ("+" if git("status", "--porcelain", "--", "regard", "benchmarks") else "")
-    except (OSError, subprocess.CalledProcessError):
-        return "unknown"
-
-
-def git(*words: str) -> str:
-    return subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
-
-
-def machine() -> str:
-    """Processor, cores, threads that torch used, and versions."""
-    model = platform.machine()
-    cpuinfo = Path("/proc/cpuinfo")
-    if cpuinfo.exists():
-        names = [
-            line.split(":")[1].strip() for line in cpuinfo.read_text().splitlines() if line.startswith("model name")
-        ]
-        model = names[0] if names else model
-    return (
-        f"{model}, {os.cpu_count()} cores, {torch.get_num_threads()} threads, {platform.system()}, "
-        f"Python {platform.python_version()}, torch {torch.__version__}"
-    )

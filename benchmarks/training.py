@@ -8,9 +8,9 @@ from pathlib import Path
 
 from benchmarks.corpus import Corpus, plan
 from benchmarks.peers.environments import interpreter
-from benchmarks.roof import Cost
 from benchmarks.shape import Shape
 from benchmarks.stage import Peer, in_turns, players, say
+from regard.studies.flops import Cost
 
 OURS, LIMIT = "Regard", "limit"
 MODULES = {  # peer: its module and its environment (none: ours)

@@ -23,6 +23,7 @@ FLOORS = [  # a module may import its own folder and any lower floor, nothing el
     {"exporting"},
     {"engine", "card"},
     {"run", "workers"},
+    {"studies"},
     {"commands"},
     {"demo", "serving"},
     {"cli"},

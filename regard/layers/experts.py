@@ -71,7 +71,7 @@ def squared_variation(x: Float[Tensor, " experts"]) -> Float[Tensor, ""]:
 
 
 class Gate(Drawing):
-    """H(x) = x W_g + ε ⊙ (softplus(x W_noise) + δ), ε ~ N(0, 1) in training and 0 otherwise; then `choose`. Eq. 4 there.
+    """H(x) = x W_g + ε ⊙ (softplus(x W_noise) + δ), ε ~ N(0, 1) in training and 0 otherwise; then `choose`. Eq. 4.
 
     Both matrices begin at 0, so that at first chance alone decides and all experts get the same.
     """

@@ -7,49 +7,20 @@ from pathlib import Path
 
 import pytest
 import torch
-from torch.nn.attention import SDPBackend, sdpa_kernel
-from torch.utils.flop_counter import FlopCounterMode
 
 from benchmarks import corpus, decoding, stage, training
 from benchmarks.decoding import Measured
 from benchmarks.peers import batches, plain_training
 from benchmarks.peers.environments import HERE, interpreter
 from benchmarks.results import page
-from benchmarks.roof import Cost
 from benchmarks.training import Rounds
 from regard.layers.positions import sinusoids
-from regard.recipe.build import build
 from regard.recipe.models import TransformerOptions
+from regard.studies.flops import Cost
 
 ROOT = Path(__file__).parent.parent.parent
 OPTIONS = TransformerOptions(width=24, heads=3, feedforward=40, encoder_layers=2, decoder_layers=3, dropout=0.0)
-VOCABULARY, SOURCE, TARGET, ROWS = 50, 7, 5, 2
-
-
-def counted(*, backward: bool) -> int:
-    """Operations of a batch without padding, as torch counts them."""
-    model = build(OPTIONS, VOCABULARY, VOCABULARY, shared=True, seed=1)
-    source, inputs = torch.randint(4, VOCABULARY, (ROWS, SOURCE)), torch.randint(4, VOCABULARY, (ROWS, TARGET))
-    with FlopCounterMode(display=False) as counter, sdpa_kernel(SDPBackend.MATH):
-        memory = model.encode(source, torch.ones_like(source, dtype=torch.bool))
-        logits, _ = model.decoder(inputs, model.decoder.begin(memory))
-        if backward:
-            logits.sum().backward()
-    return counter.get_total_flops()
-
-
-def test_the_cost_of_a_sentence_agrees_with_torchs_count():
-    assert ROWS * Cost(OPTIONS, VOCABULARY).forward(SOURCE, TARGET) == counted(backward=False)
-
-
-def test_the_cost_of_training_agrees_with_torchs_count():
-    assert ROWS * Cost(OPTIONS, VOCABULARY).training(SOURCE, TARGET) == counted(backward=True)
-
-
-def test_the_cost_per_token_weighs_sentences_by_their_tokens():
-    cost = Cost(OPTIONS, VOCABULARY)
-    expected = (cost.training(3, 2) + cost.training(9, 8)) / 10
-    assert cost.per_target_token([(3, 2), (9, 8)]) == expected
+VOCABULARY = 50
 
 
 def answers(code: str, given: str) -> list[object]:

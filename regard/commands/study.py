@@ -1,0 +1,75 @@
+"""`regard study`: a table of the lectures again, at our size, with its page."""
+
+import sys
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from regard.commands.progress import say
+from regard.errors import RecipeError
+from regard.run import option
+from regard.studies.rows import BUDGET, MULTI30K, Plan, Texts
+from regard.studies.study import Asked, conduct
+
+FILES = tuple(f.name for f in fields(Texts))
+
+
+@dataclass(frozen=True)
+class StudyRequest:
+    """What a user asks of `regard study`. No files: Multi30k, English to German."""
+
+    out: Path
+    rows: tuple[str, ...] = ()
+    source: Path | None = None
+    target: Path | None = None
+    valid_source: Path | None = None
+    valid_target: Path | None = None
+    test_source: Path | None = None
+    test_target: Path | None = None
+    budget: str | None = None
+    steps: int | None = None
+    seed: int | None = None
+    settings: tuple[str, ...] = ()
+    quiet: bool = False
+
+    def texts(self) -> Texts:
+        given: dict[str, Any] = {name: getattr(self, name) for name in FILES}
+        missing = [option(name) for name, path in given.items() if path is None]
+        if len(missing) == len(given):
+            return MULTI30K
+        if missing:
+            raise RecipeError(
+                f"study: text of your own needs files to learn from, to choose by and to be tested on; "
+                f"add {', '.join(missing)}"
+            )
+        return Texts(**given)
+
+    def plan(self) -> Plan:
+        if self.budget and self.steps:
+            raise RecipeError(f"--steps {self.steps}: --budget {self.budget} says how long too; leave out one")
+        budget = self.budget or (None if self.steps else BUDGET)
+        return Plan(self.texts(), budget, self.steps, 1 if self.seed is None else self.seed, self.settings)
+
+    def command(self, name: str) -> str:
+        """What makes the same figures again, wherever it is kept."""
+        plan, texts = self.plan(), self.texts()
+        words = ["regard study", name]
+        words += [] if texts == MULTI30K else [f"{option(each)} {getattr(texts, each)}" for each in FILES]
+        words += [f"--budget {plan.budget}" if plan.budget else f"--steps {plan.steps}", f"--seed {plan.seed}"]
+        words += [f"--set {setting}" for setting in self.settings]
+        return " ".join([*words, *(f"--rows {row}" for row in self.rows)])
+
+
+def run_study(name: str, request: StudyRequest) -> None:
+    """Train, score, compare, write; what came out goes to stdout, progress to stderr."""
+
+    def tell(line: str) -> None:
+        if not request.quiet:
+            say(line)
+
+    asked = Asked(name, request.out, request.plan(), request.rows, request.command(name), request.quiet)
+    report = conduct(asked, tell)
+    if report is None:
+        raise KeyboardInterrupt
+    sys.stdout.write("".join(f"{line}\n" for line in report.contents.findings))
+    sys.stdout.write(f"{request.out / f'study-{name}.html'}\n")

@@ -1,0 +1,190 @@
+"""How far a gradient reaches: from the last target token back to each word of the source."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from regard.data.corpus import load_corpora
+from regard.data.options import CorpusOptions, DataOptions
+from regard.data.pairs import Pair
+from regard.engine import TorchEngine, load
+from regard.explaining.chart import Point, Series
+from regard.explaining.study_page import Contents, Figure, Table
+from regard.models.interface import SequenceToSequence
+from regard.recipe.folder import fresh_model
+from regard.recipe.presets import choose
+from regard.recipe.recipe import overlay, parse, with_settings
+from regard.run import learn_vocabularies
+from regard.studies.report import Report
+from regard.studies.rows import ROW, Plan, Row
+from regard.tasks.translate import Batch, Vocabularies, collate
+
+ROWS = (
+    Row("rnn", "rnn"),
+    Row("lstm", "rnn", ("model.cell=lstm",)),
+    Row("gru", "rnn", ("model.cell=gru",)),
+    Row("parameterised-attention", "parameterised-attention"),
+    Row("bidirectional-gru", "bidirectional-gru"),
+    Row("transformer", "transformer"),
+)
+SENTENCES = 100
+FEWEST = 5  # sentences that must have a distance for its mean to be shown
+SMALLEST = 1e-30  # what is less is shown as this: a logarithm has no zero
+
+
+def gradient_norms(model: SequenceToSequence, batch: Batch) -> Float[Tensor, "n s"]:
+    """‖∂ℓ/∂x(i)‖ for every source embedding x(i), with ℓ = −log p(last target token); zeros at padding."""
+    source: list[Tensor] = []
+
+    def keep(_module: nn.Module, _tokens: object, rows: Tensor) -> None:
+        if not source and rows.dim() == 3:  # what looks up a table of distances has no batch
+            source.append(rows)
+
+    handles = [m.register_forward_hook(keep) for m in model.modules() if isinstance(m, nn.Embedding)]
+    try:
+        logits = model(batch.source, batch.source_mask, batch.inputs)
+    finally:
+        for handle in handles:
+            handle.remove()
+    last = batch.mask.sum(1) - 1
+    rows = torch.arange(len(last))
+    loss = F.cross_entropy(logits[rows, last], batch.targets[rows, last], reduction="sum")
+    (found,) = torch.autograd.grad(loss, source)  # rows do not meet, so a sum over them keeps them apart
+    norms: Tensor = found.norm(dim=-1)
+    return norms
+
+
+def distances(batch: Batch) -> Int[Tensor, "n s"]:
+    """(s − 1 − i) + t: the steps of a recurrent network from source position i to the last of t target positions."""
+    positions = torch.arange(batch.source.shape[1])
+    return batch.source_mask.sum(1, keepdim=True) - 1 - positions + batch.mask.sum(1, keepdim=True)
+
+
+def by_distance(norms: Float[Tensor, "n s"], batch: Batch) -> dict[int, float]:
+    """log₁₀ of the geometric mean of the norms at each distance, nearest first; rare distances are left out.
+
+    Geometric: sentences differ by orders of magnitude, and one would be the mean of all.
+    """
+    logs, steps = norms.clamp(min=SMALLEST).log10(), distances(batch)
+    found: dict[int, list[float]] = {}
+    for log, step in zip(logs[batch.source_mask].tolist(), steps[batch.source_mask].tolist(), strict=True):
+        found.setdefault(step, []).append(log)
+    return {step: sum(values) / len(values) for step, values in sorted(found.items()) if len(values) >= FEWEST}
+
+
+def slope(curve: Mapping[int, float]) -> float:
+    """Least squares of log₁₀ norm on distance, times ten: powers of ten that ten more steps cost (below 0) or bring."""
+    steps, logs = list(curve), list(curve.values())
+    mean_step, mean_log = sum(steps) / len(steps), sum(logs) / len(logs)
+    spread = sum((step - mean_step) ** 2 for step in steps)
+    both = sum((step - mean_step) * (log - mean_log) for step, log in curve.items())
+    return 10 * both / spread if spread else math.nan
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """The text and its vocabulary, once for all models."""
+
+    pairs: list[Pair]
+    validation: list[Pair]
+    vocabularies: Vocabularies
+
+
+def prepare(plan: Plan) -> Prepared:
+    texts = plan.texts
+    valid = CorpusOptions(source=texts.valid_source, target=texts.valid_target)
+    data = DataOptions(corpora=(CorpusOptions(source=texts.source, target=texts.target),), valid=valid)
+    loaded = load_corpora(data, plan.seed)
+    asked = with_settings({"data": {}, "training": {"seed": plan.seed}}, plan.settings)
+    words = learn_vocabularies(parse(asked, "study"), loaded.corpora)
+    return Prepared([pair for corpus in loaded.corpora for pair in corpus.pairs], loaded.validation, words)
+
+
+def fresh(row: Row, plan: Plan, text: Prepared) -> SequenceToSequence:
+    """The row's model before its first step, sized for the text as a training run would size it."""
+    tree = overlay(choose(text.pairs, row.preset), {"training": {"seed": plan.seed}})
+    recipe = parse(with_settings(tree, (*plan.settings, *row.settings)), "study")
+    return fresh_model(recipe, text.vocabularies)
+
+
+def measure(model: SequenceToSequence, words: Vocabularies, pairs: Sequence[Pair]) -> dict[int, float]:
+    """In double precision and without dropout."""
+    sources, targets = [words.source.encode(p.source) for p in pairs], [words.target.encode(p.target) for p in pairs]
+    batch = collate(sources, targets)
+    return by_distance(gradient_norms(model.double().eval(), batch), batch)
+
+
+Curves = dict[str, dict[int, float]]
+
+
+def curves(rows: Sequence[Row], plan: Plan, folder: Path) -> tuple[Curves, Curves]:
+    """Of every row fresh, and of those that another study has trained beneath `folder`."""
+    text = prepare(plan)
+    pairs = text.validation[:SENTENCES]
+    before = {row.name: measure(fresh(row, plan, text), text.vocabularies, pairs) for row in rows}
+    after = {}
+    for row in rows:
+        if (folder / row.name / ROW).exists():
+            engine = load(folder / row.name)
+            assert isinstance(engine, TorchEngine)
+            after[row.name] = measure(engine.folder.model, engine.vocabularies, pairs)
+    return before, after
+
+
+def report(rows: Sequence[Row], plan: Plan, folder: Path) -> Report:
+    before, after = curves(rows, plan, folder)
+    states = {"fresh": before, "trained": after}
+    figures = {
+        f"{name}, {state}: powers of ten per 10 steps": slope(curve)
+        for state, found in states.items()
+        for name, curve in found.items()
+    }
+    contents = Contents(
+        "How far a gradient reaches",
+        "Learning that a word matters needs a gradient that reaches it. How much of it is left after k steps?",
+        findings(states),
+        (table(states),),
+        tuple(
+            Figure(f"log₁₀ of the gradient norm, {state}", tuple(line(*item) for item in found.items()), "steps k")
+            for state, found in states.items()
+            if found
+        ),
+        (
+            f"Norm of the gradient of −log p(last target token) with respect to each source embedding, for "
+            f"at most {SENTENCES} sentences of the dev set; the geometric mean of all words at the same "
+            "distance. Distance: the steps of a recurrent network between reading the word and the last target token.",
+            "Fresh: before the first step of training. Trained: the rows that table2 or bottleneck left in this folder"
+            + ("." if after else "; there are none yet."),
+        ),
+    )
+    return Report(figures, contents)
+
+
+def findings(states: Mapping[str, Curves]) -> tuple[str, ...]:
+    return tuple(
+        f"{name}, {state}: ten more steps multiply the gradient by {10 ** slope(curve):.2g}."
+        for state, found in states.items()
+        for name, curve in found.items()
+    )
+
+
+def table(states: Mapping[str, Curves]) -> Table:
+    rows = []
+    for state, found in states.items():
+        for name, curve in found.items():
+            (near, first), (far, last) = next(iter(curve.items())), list(curve.items())[-1]
+            ends = f"{10**first:.1e} at {near}", f"{10**last:.1e} at {far}"
+            rows.append((f"{name}, {state}", *ends, f"{slope(curve):+.2f}"))
+    heads = ("", "nearest, steps", "farthest, steps", "powers of ten per 10 steps")
+    return Table("Gradient norms", heads, tuple(rows))
+
+
+def line(name: str, curve: Mapping[int, float]) -> Series:
+    points = (Point(float(step), log, f"{name} · {step} steps · {10**log:.1e}") for step, log in curve.items())
+    return Series(name, tuple(points))

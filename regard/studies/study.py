@@ -1,0 +1,86 @@
+"""A study from its first row to its page: rows that are finished are kept, the others are trained."""
+
+import difflib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from regard.errors import RecipeError
+from regard.studies import bottleneck, gradients, table2, table3
+from regard.studies.report import Report, TestSet, read_test, write_report
+from regard.studies.rows import PLAN, ROWS, Plan, Result, Row, Tell, agree, finish_row, refuse_other
+
+Reporter = Callable[[Sequence[Result], TestSet, Plan, Path], Report]
+
+
+@dataclass(frozen=True)
+class Study:
+    """Rows to train, and what is told of them together."""
+
+    rows: tuple[Row, ...]
+    report: Reporter
+
+
+STUDIES = {
+    "table2": Study(table2.ROWS, table2.report),
+    "table3": Study(table3.ROWS, table3.report),
+    "bottleneck": Study(bottleneck.ROWS, bottleneck.report),
+}
+GRADIENTS = "gradients"
+NAMES = (*STUDIES, GRADIENTS)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Which study, of which rows (none named: all), and where it is kept. `command` is what makes it again."""
+
+    name: str
+    out: Path
+    plan: Plan
+    rows: tuple[str, ...]
+    command: str
+    quiet: bool
+
+
+def conduct(asked: Asked, tell: Tell) -> Report | None:
+    """What came out, written to DIR/study-NAME.*; none when a signal stopped it: the same call goes on."""
+    if asked.name == GRADIENTS:
+        return conduct_gradients(asked)
+    study = STUDIES[asked.name]
+    rows = chosen(study.rows, asked.rows)
+    test = read_test(asked.plan.texts)
+    agree(asked.out, asked.plan.to_json())
+    results = []
+    for number, row in enumerate(rows, start=1):
+        tell(f"row {number} of {len(rows)}: {row.name}, {asked.plan.length}")
+        result = finish_row(row, asked.plan, asked.out, quiet=asked.quiet)
+        if result is None:
+            return None
+        tell(f"{row.name}: dev PPL {result.dev_perplexity:.2f}, dev BLEU {result.dev_bleu:.2f}")
+        results.append(result)
+    tell("comparing the rows ...")
+    report = study.report(results, test, asked.plan, asked.out / ROWS)
+    write_report(asked.out, asked.name, report, results, asked.command)
+    return report
+
+
+def conduct_gradients(asked: Asked) -> Report:
+    """Trains nothing: takes fresh models, and what other studies have trained in the same folder."""
+    rows, plan = chosen(gradients.ROWS, asked.rows), asked.plan
+    content = plan.to_json()
+    if (asked.out / PLAN).exists():  # how long the rows were trained does not matter here, on what does
+        refuse_other(asked.out / PLAN, {key: content[key] for key in content if key not in ("budget", "steps")})
+    report = gradients.report(rows, plan, asked.out / ROWS)
+    write_report(asked.out, asked.name, report, (), asked.command)
+    return report
+
+
+def chosen(rows: Sequence[Row], names: Sequence[str]) -> list[Row]:
+    """The rows of these names, in the study's order; all where none is named."""
+    known = [row.name for row in rows]
+    for name in names:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+            hint = f"did you mean {near[0]!r}?" if near else f"known rows: {', '.join(known)}"
+            raise RecipeError(f"--rows {name}: not a row of this study; {hint}")
+    return [row for row in rows if not names or row.name in names]

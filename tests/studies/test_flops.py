@@ -1,0 +1,37 @@
+"""Training FLOPs: three times the forward pass, over a corpus; the forward formulas are in laws/test_flop_laws.py."""
+
+import torch
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.utils.flop_counter import FlopCounterMode
+
+from regard.recipe.build import build
+from regard.recipe.models import TransformerOptions
+from regard.studies.flops import Cost
+
+OPTIONS = TransformerOptions(width=24, heads=3, feedforward=40, encoder_layers=2, decoder_layers=3, dropout=0.0)
+VOCABULARY, SOURCE, TARGET, ROWS = 50, 7, 5, 2
+
+
+def test_the_cost_of_training_agrees_with_torchs_count():
+    model = build(OPTIONS, VOCABULARY, VOCABULARY, shared=True, seed=1)
+    source, inputs = torch.randint(4, VOCABULARY, (ROWS, SOURCE)), torch.randint(4, VOCABULARY, (ROWS, TARGET))
+    with FlopCounterMode(display=False) as counter, sdpa_kernel(SDPBackend.MATH):
+        model(source, torch.ones_like(source, dtype=torch.bool), inputs).sum().backward()
+    assert ROWS * Cost(OPTIONS, VOCABULARY).training(SOURCE, TARGET) == counter.get_total_flops()
+
+
+def test_the_cost_per_token_weighs_sentences_by_their_tokens():
+    cost = Cost(OPTIONS, VOCABULARY)
+    expected = (cost.training(3, 2) + cost.training(9, 8)) / 10
+    assert cost.per_target_token([(3, 2), (9, 8)]) == expected
+
+
+def test_only_the_experts_that_a_position_goes_to_are_counted():
+    two_of_eight = OPTIONS.model_copy(update={"experts": 8, "active": 2, "feedforward": 20})
+    gates = (
+        2 * 2 * 24 * 8 * (2 * SOURCE + 3 * TARGET)
+    )  # of as many hidden values in all, the gates are all that is added
+    assert (
+        Cost(two_of_eight, VOCABULARY).forward(SOURCE, TARGET)
+        == Cost(OPTIONS, VOCABULARY).forward(SOURCE, TARGET) + gates
+    )
