@@ -168,16 +168,26 @@ def run(request: Request) -> Outcome:
     return Outcome(folder, interrupted=False)
 
 
+def where(request: Request) -> str:
+    """What an error in the recipe is about."""
+    return str(request.recipe or "recipe")
+
+
+def foreseen(request: Request) -> Recipe:
+    """The recipe before any text is read, without the sizes that follow from it: what is wrong is said at once."""
+    request.refuse_contradictions()
+    tree = choose([], request.preset) if request.preset else {"data": {}}
+    return parse(overlay(tree, request.tree()), where(request))
+
+
 def begin(request: Request) -> tuple[Path, Prepared]:
     """Read and check everything, then make the directory with recipe, tokenisers and data report."""
-    where = str(request.recipe or "recipe")
-    tree = request.tree()
-    recipe = parse(overlay(choose([], request.preset) if request.preset else {"data": {}}, tree), where)
+    recipe, tree = foreseen(request), request.tree()
     folder = destination(request, recipe)
     loaded = load_corpora(recipe.data, recipe.training.seed)
     if request.recipe is None:
         pairs = [pair for corpus in loaded.corpora for pair in corpus.pairs]
-        recipe = parse(overlay(choose(pairs, request.preset or recipe.model.kind), tree), where)
+        recipe = parse(overlay(choose(pairs, request.preset or recipe.model.kind), tree), where(request))
     refuse_impossible(recipe)  # now, not after the minutes that a vocabulary may take
     # What the numbers of a run depend on is kept with it, lest another machine resume it with others.
     training = recipe.training.model_copy(update={"shares": shares(recipe.training)})

@@ -147,3 +147,17 @@ def test_lines_beyond_what_training_takes_are_left_blank(regard, model, texts, t
     assert len(found) == len(lines)
     assert found[-1] == ""
     assert all(found[:-1])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (("--set", "model.wdth=3"), "did you mean 'width'"),
+        (("--budget", "5s"), "keep one"),
+        (("--valid-source", "nowhere.en", "--valid-target", "nowhere.de"), "nowhere.en: no such file"),
+    ],
+    ids=["a key that is none", "two lengths", "a file that is not there"],
+)
+def test_what_the_student_cannot_learn_with_is_said_before_the_teacher_speaks(distil, tmp_path, arguments, reason):
+    distil(tmp_path / "d", *arguments).refused(reason)
+    assert not (tmp_path / "d").exists()

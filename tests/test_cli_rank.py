@@ -172,3 +172,13 @@ def test_wrong_usage_ends_with_code_2(regard, arguments):
     assert (ended.code, ended.out) == (2, "")
     assert "--report" in ended.err
     assert "regard rank --help" in ended.err
+
+
+def test_a_system_that_comes_later_with_a_judged_text_is_not_passed_over(rank, regard, files):
+    assert rank(*["1"] * MOST).code == 0
+    systems = [f"{name}={files / file}" for name, file in (("first", "first"), ("b", "second"), ("c", "third"))]
+    (files / "late").write_text((files / "first").read_text())
+    more = regard(
+        "rank", *systems, f"late={files / 'late'}", "--source", files / "source", "--out", files / "judgements"
+    )
+    more.refused("was made without 'late'")

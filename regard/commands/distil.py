@@ -20,7 +20,7 @@ from regard.data.readers import read_lines
 from regard.errors import DataError, RecipeError
 from regard.files import MANIFEST, check_manifest, write_atomically
 from regard.recipe.folder import read_recipe
-from regard.run import Outcome, Request, run
+from regard.run import Outcome, Request, foreseen, run
 
 TEXT, NOTES, STUDENT = "teacher.txt", "distil.json", "student"
 PRESET = "fast"  # deep encoder, shallow decoder
@@ -76,6 +76,7 @@ def distil_model(teacher: Path, request: DistilRequest) -> Outcome:
     student = request.out / STUDENT
     if (student / MANIFEST).exists():
         raise RecipeError(f"{student}: is trained already; use it, or choose another --out")
+    refuse_student(training(teacher, request), request)
     notes = agree(request.out / NOTES, "teacher", taught(teacher, request))
     translate_source(teacher, request)
     if student.exists():
@@ -83,6 +84,14 @@ def distil_model(teacher: Path, request: DistilRequest) -> Outcome:
         return run(Request(resume=student, quiet=request.quiet))
     note(request.out / NOTES, {**notes, "student": request.student})
     return run(training(teacher, request))
+
+
+def refuse_student(asked: Request, request: DistilRequest) -> None:
+    """What the student could not be trained with, said before hours of translating."""
+    foreseen(asked)
+    for path in (request.target, request.valid_source, request.valid_target):
+        if path is not None and not path.is_file():
+            raise DataError(f"{path}: no such file; check the path")
 
 
 # ---------------------------------------------------------------- what the files were made from

@@ -101,6 +101,11 @@ def check(judgements: Sequence[Judgement], sheets: Sequence[Sheet], out: Path) -
     """Judgements of other texts than those that are here would rank nothing that exists."""
     for line, one in enumerate(judgements, 1):
         here = sheets[one.sentence - 1] if one.sentence <= len(sheets) else None
+        if here is not None and (newcomer := unnamed(one, here)):
+            raise DataError(
+                f"{out}, judgement {line}: was made without {newcomer!r}, whose output it judges too; "
+                "give the systems that it was begun with, or another --out"
+            )
         for side in (one.left, one.right):
             for system in side.systems:
                 if here is None or here.outputs.get(system, side.text) != side.text:
@@ -108,6 +113,13 @@ def check(judgements: Sequence[Judgement], sheets: Sequence[Sheet], out: Path) -
                         f"{out}, judgement {line}: is about another output of {system!r} for sentence {one.sentence}; "
                         "give the files that it was begun with, or another --out"
                     )
+
+
+def unnamed(one: Judgement, here: Sheet) -> str | None:
+    """A system that wrote a judged text and is not named with it: it would not be asked about, and not be counted."""
+    known = {*one.left.systems, *one.right.systems}
+    judged = (one.left.text, one.right.text)
+    return next((name for name, text in here.outputs.items() if text in judged and name not in known), None)
 
 
 # ---------------------------------------------------------------- asking
