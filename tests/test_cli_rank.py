@@ -140,6 +140,7 @@ def test_mistakes_are_one_line(regard, rank, files):
     regard("rank", first, files / "none", *options).refused("none", "no such file")
     regard("rank", first, f"b={first}", *options).refused("given twice")
     regard("rank", f"x={first}", f"x={second}", *options).refused("called 'x'")
+    regard("rank", first, f"={second}", *options).refused("without a name")
     (files / "short").write_text("one\n")
     regard("rank", first, files / "short", *options).refused("short has 1 lines", "source has 4")
     regard("rank", "--report", files / "none").refused("no such file")

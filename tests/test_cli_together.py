@@ -132,7 +132,8 @@ def test_many_lines_for_several_models_stay_in_one_process(regard, model, second
     [
         (("--utility", "bleu"), ("--utility", "only with --mbr")),
         (("--mbr", 2, "--n-best", 3), ("--n-best: 3 of 2", "raise --mbr")),
-        (("--mbr", 65), ("beam", "64")),
+        (("--mbr", 65), ("--mbr 65", "at most 64", "--sample")),
+        (("--mbr", 9, "--beam", 4), ("--mbr 9", "at most 4", "raise --beam")),
         (("--with", "MODEL", "--workers", 2), ("--workers 2", "one process")),
         (("--with", "MODEL", "--shortlist"), ("shortlist", "found several")),
         (("--with", "MODEL", "--engine", "ctranslate2"), ("ensemble", "use the torch engine")),

@@ -79,6 +79,8 @@ def named(systems: Sequence[str]) -> dict[str, Path]:
         path = Path(file)
         if not sign or Path(argument).exists():
             path, name = Path(argument), Path(argument).name
+        if not name:
+            raise DataError(f"{argument}: a system without a name; write name=FILE or FILE alone")
         if name in found:
             raise DataError(f"{argument}: a second system is called {name!r}; give each a name, as in small={path}")
         for other, known in found.items():

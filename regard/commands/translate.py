@@ -16,6 +16,7 @@ from regard.workers import Workers, cores
 
 CHUNK = 1024  # lines translated together: enough to batch by length, few enough to see output flow
 MANY = 1000  # lines from which on worker processes, which take seconds to start, save more than that
+WIDEST = 64  # the largest beam
 SEED = 1  # of samples for which none was given
 SEARCHING = ("beam", "length_penalty", "prefix", "workers", "shortlist")  # options that mean nothing to sampling
 DRAWING = ("temperature", "top_k", "top_p", "seed")  # and those that mean nothing to search
@@ -111,6 +112,11 @@ def refuse_unheard(request: TranslateRequest) -> None:
         raise DecodingError(f"--workers {request.workers}: models that speak together take one process; leave it out")
     if request.utility and not request.mbr:
         raise DecodingError("--utility: has an effect only with --mbr; change one of them")
+    if request.mbr and not request.sample and not request.mbr <= (request.beam or WIDEST) <= WIDEST:
+        raise DecodingError(
+            f"--mbr {request.mbr}: a search keeps at most {request.beam or WIDEST} candidates; lower --mbr or "
+            f"{'raise --beam' if request.beam else 'draw them with --sample'}"
+        )
     if request.n_best > request.candidates:
         raise DecodingError(f"--n-best: {request.n_best} of {request.mbr} candidates; raise --mbr or lower --n-best")
 
