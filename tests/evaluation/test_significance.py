@@ -77,9 +77,7 @@ def test_no_difference_is_no_evidence(metric):
 def test_a_system_that_is_right_everywhere_beats_one_that_never_is():
     references = [f"one two three {word} five" for word in ("a", "b", "c", "d", "e", "f", "g", "h")]
     found = paired(["wrong"] * 8, references, references, "chrf")
-    assert found.randomisation.p == pytest.approx(
-        1 / 91
-    )  # 2 of 256 shuffles split them so: none here
+    assert found.randomisation.p == pytest.approx(1 / 91)  # 2 of 256 shuffles split them so: none here
     assert verdict(found).startswith("B is better by")
 
 
