@@ -31,11 +31,10 @@ def number(seed: str) -> int:
     return int.from_bytes(hashlib.blake2b(seed.encode(), digest_size=4).digest())
 
 
-def twin(model: nn.Module) -> nn.Module:
-    """A copy whose parameters are the same memory, with gradients and random numbers of its own."""
+def twin(model: nn.Module, generator: torch.Generator) -> nn.Module:
+    """A copy whose parameters are the same memory, with gradients of its own and random numbers from the generator."""
     shared = {id(p): nn.Parameter(p.detach(), p.requires_grad) for p in model.parameters()}
     copied = copy.deepcopy(model, shared)
-    generator = torch.Generator()
     for module in copied.modules():
         if isinstance(module, Drawing):
             module.generator = generator
@@ -60,7 +59,8 @@ class Crew:
     """
 
     def __init__(self, model: nn.Module, task: Task[Any, Any], size: int) -> None:
-        self.task, self.models = task, [model, *(twin(model) for _ in range(size - 1))]
+        self.generators = [torch.default_generator, *(torch.Generator() for _ in range(size - 1))]
+        self.task, self.models = task, [model, *(twin(model, generator) for generator in self.generators[1:])]
         self.parameters = [list(member.parameters()) for member in self.models]
         threads = max(torch.get_num_threads() // size, 1)
         self.pool = ThreadPoolExecutor(size, initializer=lambda: torch.set_num_threads(threads)) if size > 1 else None
@@ -77,11 +77,8 @@ class Crew:
     def seed(self, seed: str) -> None:
         """All random numbers from here on are a function of the seed."""
         # Not torch.manual_seed: without CUDA, each call of it queues a stack trace for ever.
-        torch.default_generator.manual_seed(number(seed))
-        for place, member in enumerate(self.models[1:], start=1):
-            drawing = next((m for m in member.modules() if isinstance(m, Drawing)), None)
-            if drawing is not None and drawing.generator is not None:
-                drawing.generator.manual_seed(number(f"{seed}/{place}"))
+        for place, generator in enumerate(self.generators):
+            generator.manual_seed(number(f"{seed}/{place}" if place else seed))
 
     def backward(self, plan: Any, epoch: int) -> Loss:
         """The loss of a batch, whose gradients are added to those on the parameters."""

@@ -41,7 +41,7 @@ def test_a_batch_with_fewer_rows_than_shares_leaves_some_idle():
 def test_a_twin_follows_the_weights_and_keeps_its_own_gradients():
     model = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 3))
     model[1].weight = model[0].weight  # tied
-    other = twin(model)
+    other = twin(model, torch.Generator())
     assert other[0].weight is other[1].weight
     with torch.no_grad():
         model[0].weight.fill_(2.0)
