@@ -1,5 +1,5 @@
 # One command for each need; `make` alone lists them. The environment is made once, in .venv, and made again when
-# pyproject.toml or constraints.txt change.
+# pyproject.toml, constraints.txt or the compiled part change.
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help demo test check slow bench format clean
@@ -44,11 +44,11 @@ format: $(DEV) ## format the code and repair what the linter can
 	@$(BIN)/ruff check --fix .
 
 clean: ## back to a fresh checkout: remove .venv, caches and demo/ (models/ and .bench/ stay)
-	@rm -rf .venv demo build dist regard.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage .coverage.*
+	@rm -rf .venv demo build dist regard.egg-info regard/native/*.so .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage .coverage.*
 	@find regard tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 # torch goes first, by its exact version: a looser request may fetch gigabytes for a GPU that is not there.
-$(BASE): pyproject.toml constraints.txt
+$(BASE): pyproject.toml constraints.txt setup.py regard/native/inference.c
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
 	  echo "regard: $(PYTHON) is $$($(PYTHON) --version 2>&1); Python 3.11 or newer is needed;" \
 	    "name one: make PYTHON=python3.12" >&2; exit 1; }

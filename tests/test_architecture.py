@@ -14,7 +14,7 @@ ROOT = Path(__file__).parent.parent / PACKAGE
 FLOORS = [  # a module may import its own folder and any lower floor, nothing else
     {"errors"},
     {"section", "files", "allocator"},
-    {"text", "layers", "evaluation"},
+    {"text", "layers", "native", "evaluation"},
     {"data", "models"},
     {"decoding", "explaining"},
     {"tasks"},

@@ -5,6 +5,8 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from regard.native.inference import Native
+
 HEIGHT = 64  # entries of a stack
 SMALL, LARGE = 1e-30, 1e30  # a sum of exponentials between these has lost nothing
 
@@ -31,6 +33,22 @@ def likeliest(x: Float[Tensor, "rows n"]) -> Int[Tensor, " rows"]:
     stacks = in_stacks(x)
     stack = stacks.amax(2).argmax(1)
     return stack * HEIGHT + stacks[torch.arange(len(x), device=x.device), stack].argmax(1)
+
+
+def best_of_logits(
+    native: Native,
+    logits: Float[Tensor, "rows n"],
+    total: Float[Tensor, "sentences w"],
+    never: Int[Tensor, " b"],
+    k: int,
+) -> tuple[Float[Tensor, "sentences k"], Int[Tensor, "sentences k"], Int[Tensor, "sentences k"], Tensor]:
+    """`best_continuations` of log_softmax(logits) without the columns `never`, in one pass, and the log p of each.
+
+    Where fewer than k are possible, −∞ stands for the others, in row and column 0. A row of NaN makes the best NaN.
+    """
+    sums, steps, places = native.best(logits, total, never, k)
+    places.clamp_(min=0)
+    return sums, places // logits.shape[1], places % logits.shape[1], steps
 
 
 def best_continuations(

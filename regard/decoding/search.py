@@ -11,11 +11,12 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from regard.decoding.best import best_continuations, log_softmax_
+from regard.decoding.best import best_continuations, best_of_logits, log_softmax_
 from regard.decoding.options import SearchOptions
 from regard.decoding.shortlist import Narrowed
 from regard.errors import DecodingError
 from regard.models.interface import Decoder, Memory, State
+from regard.native.inference import native
 
 WASTE = 0.1  # of the rows may be over before they are dropped
 ROWS = 80  # that go through the output layer at a time
@@ -119,11 +120,13 @@ class Found:
                 self.to_beat[sentence] = found[self.n_best - 1].score
 
 
-Score = Callable[[Tensor, Beam], Tensor]  # features of a beam's rows → log p of each column
+Continuations = tuple[Tensor, Tensor, Tensor, Tensor]
+# features of a beam's rows → its k best continuations: total, hypothesis, column, log p of the token
+Choose = Callable[[Tensor, Beam, int], Continuations]
 
 
 def extend(
-    beam: Beam, features: Float[Tensor, "rows d"], score: Score, candidates: int, ids: Int[Tensor, " columns"] | None
+    beam: Beam, features: Float[Tensor, "rows d"], choose: Choose, candidates: int, ids: Int[Tensor, " columns"] | None
 ) -> tuple[Beam, Int[Tensor, "n k"]]:
     """Each sentence's best continuations by one token, best first, and which hypothesis each of them continues.
 
@@ -134,11 +137,7 @@ def extend(
     count, found = max(1, ROWS // width), []
     for start in range(0, n, count):
         part = beam.part(slice(start, start + count))
-        log_probs = score(features[start * width : (start + count) * width], part)
-        total, parent, column = best_continuations(log_probs, part.total, candidates)
-        # Not total − the total before: it would be rounded.
-        step = log_probs[parent + width * torch.arange(len(parent), device=parent.device)[:, None], column]
-        found.append((total, parent, column, step))
+        found.append(choose(features[start * width : (start + count) * width], part, candidates))
     total, parent, column, step = (torch.cat(parts) for parts in zip(*found, strict=True))
     old = beam.pick(parent)
     tokens = torch.cat([old.tokens, (column if ids is None else ids[column])[..., None]], dim=-1)
@@ -193,6 +192,15 @@ def constrain(
         return log_probs
     alone = torch.full_like(log_probs, -torch.inf).scatter(1, wanted.clamp(min=0), own)
     return torch.where(wanted >= 0, alone, log_probs)
+
+
+def banned(adjust: Sequence[Adjust], narrow: Narrowed | None) -> Int[Tensor, " b"] | None:
+    """The columns that may not be chosen, the one of what is not listed among them; none if `adjust` does more."""
+    if not all(isinstance(change, Ban) for change in adjust):
+        return None
+    others = [len(narrow.ids)] if narrow and narrow.others else []
+    ids = [id for change in adjust if isinstance(change, Ban) for id in change.ids.tolist()]
+    return torch.tensor(ids + others, dtype=torch.long)
 
 
 def next_log_probs(
@@ -298,14 +306,24 @@ def beam_search(
     state, last = decoder.begin(memory), max_lengths.new_full((n, 1), bos, dtype=torch.long)
     beam, ids = nothing_yet(n, device), narrow.ids if narrow else None
 
-    def score(features: Float[Tensor, "rows d"], part: Beam) -> Float[Tensor, "rows columns"]:
-        log_probs = narrow.log_probs(features) if narrow else log_softmax_(decoder.output(features))
-        return constrain(log_probs, part, forced, adjust)
+    never = banned(adjust, narrow) if native and not forced.shape[1] else None
+
+    def choose(features: Float[Tensor, "rows d"], part: Beam, k: int) -> Continuations:
+        logits = narrow.logits(features) if narrow else decoder.output(features)
+        if native and never is not None and logits.dtype == torch.float32 and logits.device.type == "cpu":
+            return best_of_logits(native, logits.contiguous(), part.total.contiguous(), never, k)
+        log_probs = constrain(log_softmax_(logits)[:, : len(narrow.ids) if narrow else None], part, forced, adjust)
+        total, parent, column = best_continuations(log_probs, part.total, k)
+        # Not total − the total before: it would be rounded.
+        step = log_probs[
+            parent + part.total.shape[1] * torch.arange(len(parent), device=parent.device)[:, None], column
+        ]
+        return total, parent, column, step
 
     while len(beam.sentences):
         features, state = decoder.features(last, state)
         # Each live hypothesis ends in one way only, so twice the width holds `width` that go on.
-        grown, parent = extend(beam, features[:, -1], score, 2 * width, ids)
+        grown, parent = extend(beam, features[:, -1], choose, 2 * width, ids)
         check_possible(grown.total, beam)
         ends = grown.tokens[..., -1] == eos
         collect(grown, ends, found, width)

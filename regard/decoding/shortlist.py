@@ -79,7 +79,7 @@ class Narrowed:
 
     def __init__(self, output: OutputLayer, ids: Int[Tensor, " listed"], spread: Spread | None = None) -> None:
         self.ids, self._spread = ids, spread or Spread.of(output)
-        self._others, total = self._spread.rows - len(ids), self._spread.total
+        self.others, total = self._spread.rows - len(ids), self._spread.total
         self._weight = with_mean_of_others(output.weight.detach(), ids, total[:-1])
         self._bias = None if output.bias is None else with_mean_of_others(output.bias.detach(), ids, total[-1])
         self.weight, self.bias = self._weight[:-1], None if self._bias is None else self._bias[:-1]
@@ -87,17 +87,22 @@ class Narrowed:
     def __call__(self, features: Float[Tensor, "*rows d"]) -> Float[Tensor, "*rows listed"]:
         return F.linear(features, self.weight, self.bias)
 
-    def log_probs(self, features: Float[Tensor, "rows d"]) -> Float[Tensor, "rows listed"]:
-        """log p of the listed ids in the whole vocabulary: logits − log(Σ exp of the listed + Σ exp of the others).
+    def logits(self, features: Float[Tensor, "rows d"]) -> Float[Tensor, "rows columns"]:
+        """Columns whose softmax is p in the whole vocabulary: the listed ids, then one for all others, if any.
 
-        The second sum is estimated, as if the others' logits were Gaussian with their own mean and the variance of all
-        logits. That is larger than their own, for the likely ids are listed, and about makes up for their heavy tail.
+        log Σ exp of the others is estimated, as if their logits were Gaussian with their own mean and the variance of
+        all logits. That is larger than their own, for the likely ids are listed, and about makes up for their heavy
+        tail.
         """
-        if not self._others:
-            return log_softmax_(self(features))
+        if not self.others:
+            return self(features)
         logits = F.linear(features, self._weight, self._bias)
-        logits[:, -1] = log_sum_exp_of_many(logits[:, -1], self._spread.variance(features), self._others)
-        return log_softmax_(logits)[:, :-1]
+        logits[:, -1] = log_sum_exp_of_many(logits[:, -1], self._spread.variance(features), self.others)
+        return logits
+
+    def log_probs(self, features: Float[Tensor, "rows d"]) -> Float[Tensor, "rows listed"]:
+        """log p of the listed ids in the whole vocabulary; see `logits`."""
+        return log_softmax_(self.logits(features))[:, : len(self.ids)]
 
     def columns_of(self, table: Int[Tensor, "n p"]) -> Int[Tensor, "n p"]:
         """Every id, all of them listed, as its column; −1, which is no id, stays."""

@@ -1,5 +1,7 @@
 """Weights for inference alone: transposed, without gradients, and applied without copies."""
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,10 +10,9 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from regard.layers.feedforward import Activation
+from regard.layers.feedforward import FeedForward
 from regard.layers.residual import PostNorm, PreNorm
-
-IN_PLACE: dict[Activation, Activation] = {F.relu: torch.relu_}  # what it is applied to is read by nobody else
+from regard.native.inference import Native
 
 
 @dataclass(frozen=True)
@@ -20,17 +21,17 @@ class Affine:
 
     weight: Float[Tensor, "d e"]
     bias: Float[Tensor, " e"]
+    native: Native
 
     @classmethod
-    def of(cls, linear: nn.Linear) -> "Affine":
-        return cls(linear.weight.detach().mT.contiguous(), linear.bias.detach())
+    def of(cls, linear: nn.Linear, native: Native) -> "Affine":
+        return cls(linear.weight.detach().mT.contiguous(), linear.bias.detach(), native)
 
-    def __call__(self, x: Float[Tensor, "n d"]) -> Float[Tensor, "n e"]:
-        return torch.addmm(self.bias, x, self.weight)
-
-    def onto(self, total: Float[Tensor, "n e"], x: Float[Tensor, "n d"]) -> Float[Tensor, "n e"]:
-        """total + x W + b, written over total: no copy of anything."""
-        return total.addmm_(x, self.weight).add_(self.bias)
+    def __call__(self, x: Float[Tensor, "n d"], least: float = -math.inf) -> Float[Tensor, "n e"]:
+        """max(x W + b, least)."""
+        found = x @ self.weight
+        self.native.shift(found, self.bias, least)
+        return found
 
 
 @dataclass(frozen=True)
@@ -42,9 +43,45 @@ class Norm:
     epsilon: float
 
     @classmethod
-    def of(cls, around: PreNorm | PostNorm) -> "Norm":
-        norm: Any = around.norm
+    def of(cls, norm: Any) -> "Norm":
         return cls(norm.gain.detach(), norm.shift.detach(), norm.epsilon)
 
     def __call__(self, x: Float[Tensor, "n d"]) -> Float[Tensor, "n d"]:
         return torch.layer_norm(x, self.gain.shape, self.gain, self.shift, self.epsilon)
+
+
+class Joint:
+    """Where one sub-layer ends and the next begins: its result is added to the stream x, and a norm follows.
+
+    The norm is the next sub-layer's own where norms come before (`pre`); else it ends this one, and x is its result.
+    """
+
+    def __init__(self, last: Affine, norm: Norm, pre: bool) -> None:
+        self.last, self.norm, self.pre = last, norm, pre
+
+    def __call__(self, x: Float[Tensor, "n d"], found: Float[Tensor, "n e"]) -> Float[Tensor, "n d"]:
+        """What the next sub-layer reads; x is written over."""
+        x.addmm_(found, self.last.weight)
+        out, norm = torch.empty_like(x) if self.pre else x, self.norm
+        self.last.native.norm(x, self.last.bias, norm.gain, norm.shift, norm.epsilon, out)
+        return out
+
+
+def joints(
+    lasts: Sequence[nn.Linear], arounds: Sequence[PreNorm | PostNorm], final: nn.Module, native: Native
+) -> tuple[Norm | None, list[Joint]]:
+    """The joints behind these sub-layers, and the norm before the first of them, if there is one."""
+    norms, pre = [Norm.of(around.norm) for around in arounds], isinstance(arounds[0], PreNorm)
+    behind = [*norms[1:], Norm.of(final)] if pre else norms
+    found = [Joint(Affine.of(last, native), norm, pre) for last, norm in zip(lasts, behind, strict=True)]
+    return norms[0] if pre else None, found
+
+
+class Inner:
+    """The first half of a feed-forward layer: max(0, x W + b), or another activation."""
+
+    def __init__(self, feedforward: FeedForward, native: Native) -> None:
+        self.affine, self.activation = Affine.of(feedforward.inner, native), feedforward.activation
+
+    def __call__(self, x: Float[Tensor, "n d"]) -> Float[Tensor, "n e"]:
+        return self.affine(x, 0.0) if self.activation is F.relu else self.activation(self.affine(x))

@@ -3,20 +3,21 @@
 `TransformerEncoder` is the reference, and a test holds the two equal.
 """
 
+from collections.abc import Sequence
 from typing import Any, cast
 
 import torch
 import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
-from torch import Tensor
+from torch import Tensor, nn
 
 from regard.layers.attention import merge_heads
 from regard.layers.feedforward import FeedForward
 from regard.layers.relations import Relative, rotate
-from regard.layers.residual import PreNorm
 from regard.models.interface import Memory, no_summary
-from regard.models.lean import IN_PLACE, Affine, Norm
+from regard.models.lean import Affine, Inner, Joint, joints
 from regard.models.transformer import EncoderLayer, TransformerEncoder
+from regard.native.inference import Native
 
 TOKENS = 1024  # of a few sentences: what a layer makes of them stays in the processor's cache
 
@@ -24,37 +25,37 @@ TOKENS = 1024  # of a few sentences: what a layer makes of them stays in the pro
 class SwiftEncoderLayer:
     """One encoder layer's weights, and what it does with m sentences of s tokens, row by row."""
 
-    def __init__(self, layer: EncoderLayer) -> None:
-        attention, feedforward = layer.attention, cast(FeedForward, layer.feedforward)
-        self.heads, self.pre = attention.heads, isinstance(layer.around_attention, PreNorm)
-        self.activation = IN_PLACE.get(feedforward.activation, feedforward.activation)
-        self.attention_norm, self.feedforward_norm = (
-            Norm.of(cast(Any, around)) for around in (layer.around_attention, layer.around_feedforward)
-        )
-        self.packed, self.output = Affine.of(attention.packed), Affine.of(attention.output)
-        self.inner, self.outer = Affine.of(feedforward.inner), Affine.of(feedforward.outer)
+    def __init__(self, layer: EncoderLayer, joints: Sequence[Joint], native: Native) -> None:
+        self.heads, self.packed = layer.attention.heads, Affine.of(layer.attention.packed, native)
+        self.inner = Inner(cast(FeedForward, layer.feedforward), native)
+        self.after_attention, self.after_feedforward = joints
 
     def __call__(
-        self, x: Float[Tensor, "rows d"], shown: Bool[Tensor, "m 1 1 s"] | None, m: int, relative: Relative
+        self,
+        x: Float[Tensor, "rows d"],
+        y: Float[Tensor, "rows d"],
+        shown: Bool[Tensor, "m 1 1 s"] | None,
+        m: int,
+        relative: Relative,
     ) -> Float[Tensor, "rows d"]:
-        """What the layer makes of x, which it writes over."""
-        packed = self.packed(self.attention_norm(x) if self.pre else x)
-        q, k, v = packed.view(m, len(x) // m, 3, self.heads, -1).permute(2, 0, 3, 1, 4)
+        """What the next layer reads as y; the stream x is written over."""
+        q, k, v = self.packed(y).view(m, len(x) // m, 3, self.heads, -1).permute(2, 0, 3, 1, 4)
         if relative.angles is not None:
             q, k = rotate(q, relative.angles), rotate(k, relative.angles)
         seen = merge_heads(F.scaled_dot_product_attention(q, k, v, attn_mask=shown))
-        x = self.output.onto(x, seen.flatten(0, 1))
-        x = x if self.pre else self.attention_norm(x)
-        x = self.outer.onto(x, self.activation(self.inner(self.feedforward_norm(x) if self.pre else x)))
-        return x if self.pre else self.feedforward_norm(x)
+        y = self.after_attention(x, seen.flatten(0, 1))
+        return self.after_feedforward(x, self.inner(y))
 
 
 class SwiftEncoder:
     """A TransformerEncoder of full attention, layer norms and plain feed-forward layers."""
 
-    def __init__(self, encoder: TransformerEncoder) -> None:
-        self.entrance, self.relation, self.norm = encoder.entrance, encoder.relation, encoder.norm
-        self.layers = [SwiftEncoderLayer(cast(EncoderLayer, layer)) for layer in encoder.layers]
+    def __init__(self, encoder: TransformerEncoder, native: Native) -> None:
+        layers = [cast(EncoderLayer, layer) for layer in encoder.layers]
+        lasts, arounds = zip(*(part for layer in layers for part in parts(layer)), strict=True)
+        self.first, joined = joints(lasts, arounds, encoder.norm, native)
+        self.layers = [SwiftEncoderLayer(layer, joined[2 * i : 2 * i + 2], native) for i, layer in enumerate(layers)]
+        self.entrance, self.relation = encoder.entrance, encoder.relation
 
     def __call__(self, tokens: Int[Tensor, "n s"], mask: Bool[Tensor, "n s"]) -> Memory:
         few = max(1, TOKENS // max(tokens.shape[1], 1))
@@ -66,7 +67,13 @@ class SwiftEncoder:
         relative, shown = self.relation(tokens.shape[1], 0), None if bool(mask.all()) else mask[:, None, None]
         entered = self.entrance(tokens, 0)
         x = entered.flatten(0, 1)
+        y = self.first(x) if self.first else x
         for layer in self.layers:
-            x = layer(x, shown, len(tokens), relative)
-        values: Tensor = self.norm(x.view_as(entered))
-        return values
+            y = layer(x, y, shown, len(tokens), relative)
+        return y.view_as(entered)
+
+
+def parts(layer: EncoderLayer) -> list[tuple[nn.Linear, Any]]:
+    """The last product of each sub-layer, and what is around it."""
+    feedforward = cast(FeedForward, layer.feedforward)
+    return [(layer.attention.output, layer.around_attention), (feedforward.outer, layer.around_feedforward)]

@@ -133,7 +133,7 @@ SHORT = Shortlist(torch.arange(2 * VOCAB).reshape(VOCAB, 2) % VOCAB, torch.arang
 @pytest.fixture(params=[*OPTIONS, "swift"], scope="module")
 def model(request):
     options = OPTIONS["transformer" if request.param == "swift" else request.param]
-    made = build(options, VOCAB, VOCAB, shared=True, seed=2).double().eval()
+    made = build(options, VOCAB, VOCAB, shared=True, seed=2).eval()
     with torch.no_grad():
         for parameter in made.parameters():
             parameter.add_(0.3 * torch.randn(parameter.shape, generator=torch.Generator().manual_seed(1)))

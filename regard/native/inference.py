@@ -1,0 +1,125 @@
+"""What decoding does between its matrix products, in C: one pass where torch makes several.
+
+The library is compiled when the package is installed. Without a compiler there is none, `native` is None, and models
+are run by the layers that trained them, which takes about twice as long.
+"""
+
+import ctypes
+from collections.abc import Sequence
+from importlib.machinery import EXTENSION_SUFFIXES
+from pathlib import Path
+
+import torch
+from jaxtyping import Float32, Int32, Int64
+from torch import Tensor
+
+from regard.errors import DecodingError
+
+POINTER, NUMBER = ctypes.c_void_p, ctypes.c_int64
+
+
+class Native:
+    """The functions of inference.c on tensors: float32, in the processor's memory, rows without gaps inside."""
+
+    def __init__(self, library: ctypes.CDLL) -> None:
+        self._past, self._memory, self._turn = library.attend_past, library.attend_memory, library.turn
+        self._past.argtypes = [POINTER, POINTER, NUMBER, POINTER, POINTER, *[NUMBER] * 5]
+        self._memory.argtypes = [POINTER, POINTER, NUMBER, *[POINTER] * 4, *[NUMBER] * 5]
+        self._turn.argtypes = [POINTER, POINTER, *[NUMBER] * 4]
+        self._shift, self._norm = library.shift, library.norm
+        self._shift.argtypes = [POINTER, POINTER, NUMBER, NUMBER, ctypes.c_float]
+        self._norm.argtypes = [*[POINTER] * 5, NUMBER, NUMBER, ctypes.c_float]
+        self._best = library.best
+        self._best.argtypes = [*[POINTER] * 6, *[NUMBER] * 5]
+        for function in (self._turn, self._shift, self._norm, self._best):
+            function.restype = None
+
+    def past(
+        self, steps: Sequence[Float32[Tensor, "_ qkv"]], origin: Int32[Tensor, "n t"], heads: int
+    ) -> Float32[Tensor, "n d"]:
+        """What the queries of the last step find in all steps: softmax(q·k / √e) v over the row's own past, by heads.
+
+        A step has query, key and value of each of its rows; origin[r, t] is the row of step t that r descends from.
+        """
+        n, length = origin.shape
+        stride = steps[-1].shape[1]
+        found = steps[-1].new_empty(n, stride // 3)
+        keys = (POINTER * length)(*[step.data_ptr() + 4 * (stride // 3) for step in steps])
+        done = self._past(
+            found.data_ptr(), steps[-1].data_ptr(), stride, keys, origin.data_ptr(),
+            n, length, stride, heads, stride // (3 * heads),
+        )  # fmt: skip
+        return checked(found, done)
+
+    def memory(
+        self,
+        q: Float32[Tensor, "n d"],
+        memory: Float32[Tensor, "entries kv"],
+        sentence: Int32[Tensor, " n"],
+        places: Int32[Tensor, "m s"],
+        counts: Int32[Tensor, " m"],
+        heads: int,
+    ) -> Float32[Tensor, "n d"]:
+        """What each query finds in the memory of its sentence, whose entries are the first `counts` of `places`."""
+        n, d = q.shape
+        found = torch.empty_like(q)
+        done = self._memory(
+            found.data_ptr(), q.data_ptr(), d, memory.data_ptr(), sentence.data_ptr(), places.data_ptr(),
+            counts.data_ptr(), n, places.shape[1], 2 * d, heads, d // heads,
+        )  # fmt: skip
+        return checked(found, done)
+
+    def turn(self, packed: Float32[Tensor, "n qkv"], angles: Float32[Tensor, "1 e"], heads: int) -> None:
+        """Queries and keys turned by rotary positions, in place."""
+        n, stride = packed.shape
+        self._turn(packed.data_ptr(), angles.data_ptr(), n, stride, 2 * heads, stride // (3 * heads))
+
+    def shift(self, x: Float32[Tensor, "n e"], bias: Float32[Tensor, " e"], least: float) -> None:
+        """max(x + b, least), in place."""
+        self._shift(x.data_ptr(), bias.data_ptr(), *x.shape, least)
+
+    def norm(
+        self,
+        x: Float32[Tensor, "n d"],
+        bias: Float32[Tensor, " d"],
+        gain: Float32[Tensor, " d"],
+        offset: Float32[Tensor, " d"],
+        epsilon: float,
+        out: Float32[Tensor, "n d"],
+    ) -> None:
+        """x + b, written over x, and its layer norm written to `out`, which may be x."""
+        pointers = (tensor.data_ptr() for tensor in (out, x, bias, gain, offset))
+        self._norm(*pointers, *x.shape, epsilon)
+
+    def best(
+        self, logits: Float32[Tensor, "rows c"], start: Float32[Tensor, "n w"], banned: Int64[Tensor, " b"], k: int
+    ) -> tuple[Float32[Tensor, "n k"], Float32[Tensor, "n k"], Int64[Tensor, "n k"]]:
+        """For each sentence the k largest of start + log softmax(logits) over its w rows, largest first.
+
+        The sums, the second term alone, and the place row · columns + column, −1 where there is none. The columns
+        `banned` are not chosen: the logits are −∞ there afterwards.
+        """
+        (n, w), columns = start.shape, logits.shape[1]
+        if len(banned) and int(banned.max()) >= columns:
+            raise DecodingError(f"banned: found column {int(banned.max())} of {columns}; give columns that exist")
+        sums, steps, places = logits.new_empty(n, k), logits.new_empty(n, k), banned.new_empty(n, k)
+        pointers = (tensor.data_ptr() for tensor in (sums, steps, places, logits, start, banned))
+        self._best(*pointers, len(banned), n, w, columns, k)
+        return sums, steps, places
+
+
+def checked(found: Float32[Tensor, "n d"], done: int) -> Float32[Tensor, "n d"]:
+    if not done:
+        raise DecodingError("attention: the system has no memory left; decode fewer sentences at a time")
+    return found
+
+
+def load() -> Native | None:
+    for suffix in EXTENSION_SUFFIXES:
+        path = Path(__file__).with_name(f"_inference{suffix}")
+        if path.exists():
+            return Native(ctypes.CDLL(str(path)))
+    return None
+
+
+native = load()

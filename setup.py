@@ -1,0 +1,22 @@
+"""The one part that is compiled. Everything else about the package stands in pyproject.toml."""
+
+import os
+
+from setuptools import Extension, setup
+
+FLAGS = (
+    ["/O2", "/fp:fast"]
+    if os.name == "nt"
+    else ["-std=c99", "-O3", "-fno-math-errno", "-fno-trapping-math", "-fno-signed-zeros", "-fassociative-math"]
+)
+
+setup(
+    ext_modules=[
+        Extension(
+            "regard.native._inference",
+            ["regard/native/inference.c"],
+            extra_compile_args=FLAGS,
+            optional=True,  # without a compiler the package works too, only slower
+        )
+    ]
+)

@@ -1,0 +1,160 @@
+"""The compiled part computes what plain loops and torch compute."""
+
+import math
+import shutil
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from regard.decoding.best import best_continuations
+from regard.errors import DecodingError
+from regard.layers.positions import sinusoids
+from regard.layers.relations import rotate
+from regard.native import inference
+from regard.native.inference import checked, load, native
+
+INF, NAN = math.inf, math.nan
+needed = pytest.mark.skipif(native is None, reason="needs the compiled part of regard, and so a C compiler")
+
+
+def noise(*shape, seed=0, scale=1.0):
+    return scale * torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
+
+
+def ints(*values):
+    return torch.tensor(values, dtype=torch.int32)
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler here")
+def test_where_there_is_a_compiler_the_library_was_built():
+    assert native is not None
+
+
+def test_without_the_library_there_is_none(monkeypatch):
+    monkeypatch.setattr(inference, "EXTENSION_SUFFIXES", [".nowhere"])
+    assert load() is None
+
+
+# ---------------------------------------------------------------- attention
+def attended(q, keys, values, heads):
+    """One query, by the formula."""
+    found = []
+    for q_h, k_h, v_h in zip(q.chunk(heads), keys.chunk(heads, 1), values.chunk(heads, 1), strict=True):
+        found.append(torch.softmax(k_h @ q_h / math.sqrt(len(q_h)), 0) @ v_h)
+    return torch.cat(found)
+
+
+@needed
+@pytest.mark.parametrize(("heads", "width", "scale"), [(1, 1, 1.0), (3, 5, 1.0), (4, 64, 1.0), (2, 16, 30.0)])
+def test_every_row_attends_to_the_steps_that_it_descends_from(heads, width, scale):
+    d = heads * width
+    steps = [noise(rows, 3 * d, seed=rows, scale=scale) for rows in (2, 6, 4)]
+    origin = torch.stack([ints(1, 0, 1, 1), ints(5, 5, 0, 3), ints(0, 1, 2, 3)], 1)
+    found = native.past(steps, origin, heads)
+    for row, line in enumerate(origin.tolist()):
+        own = torch.stack([step[i] for step, i in zip(steps, line, strict=True)])
+        expected = attended(steps[-1][row, :d], own[:, d : 2 * d], own[:, 2 * d :], heads)
+        torch.testing.assert_close(found[row], expected, rtol=1e-5, atol=1e-5)
+
+
+@needed
+def test_every_row_attends_to_the_real_entries_of_its_sentence():
+    heads, d, memory = 2, 8, noise(2 * 4, 16, seed=1)
+    q, sentence = noise(3, d, seed=2), ints(1, 0, 1)
+    places, counts = torch.stack([ints(0, 1, 2, 3), ints(3, 1, 0, 2)]), ints(4, 2)
+    found = native.memory(q, memory, sentence, places, counts, heads)
+    for row, (one, real) in enumerate([(1, [3, 1]), (0, [0, 1, 2, 3]), (1, [3, 1])]):
+        own = memory.view(2, 4, 16)[one, real]
+        torch.testing.assert_close(found[row], attended(q[row], own[:, :d], own[:, d:], heads), rtol=1e-5, atol=1e-6)
+
+
+@needed
+def test_queries_and_keys_are_turned_and_values_are_not():
+    packed, angles = noise(3, 3 * 8), sinusoids(8, 4)[7:].float()
+    q, k, v = packed.clone().view(3, 3, 2, 1, 4).unbind(1)
+    native.turn(packed, angles, 2)
+    expected = torch.stack([rotate(q, angles), rotate(k, angles), v], 1).view(3, 24)
+    torch.testing.assert_close(packed, expected)
+
+
+def test_a_call_that_found_no_memory_is_an_error():
+    with pytest.raises(DecodingError, match="no memory left"):
+        checked(noise(1, 1), 0)
+
+
+# ---------------------------------------------------------------- around the products
+@needed
+@pytest.mark.parametrize("least", [0.0, -INF])
+def test_shift_adds_and_cuts(least):
+    x, bias = noise(3, 37), noise(37, seed=1)
+    expected = (x + bias).clamp(min=least)
+    native.shift(x, bias, least)
+    assert torch.equal(x, expected)
+
+
+@needed
+@pytest.mark.parametrize("width", [1, 5, 64])
+@pytest.mark.parametrize("over", [True, False])
+def test_the_norm_is_torchs_and_the_sum_stays(width, over):
+    x, bias, gain, offset = noise(3, width, scale=5.0), *(noise(width, seed=seed) for seed in (1, 2, 3))
+    total = x + bias
+    out = x if over else torch.empty_like(x)
+    native.norm(x, bias, gain, offset, 1e-5, out)
+    torch.testing.assert_close(out, F.layer_norm(total, (width,), gain, offset, 1e-5), rtol=1e-4, atol=1e-5)
+    assert over or torch.equal(x, total)
+
+
+# ---------------------------------------------------------------- choosing tokens
+LOGITS = {
+    "ordinary": noise(6, 200, scale=3.0),
+    "few columns": noise(6, 3),
+    "around a stretch": noise(6, 65),
+    "huge": noise(6, 200) + 1e4,
+    "tiny": noise(6, 200) - 1e4,
+    "far apart": torch.cat([noise(2, 200), noise(2, 200) + 300, noise(2, 200) - 300]),
+}
+
+
+@needed
+@pytest.mark.parametrize("name", LOGITS)
+@pytest.mark.parametrize(("w", "k"), [(1, 1), (2, 4), (3, 2)])
+@pytest.mark.parametrize("never", [[], [0, 2]])
+def test_the_best_are_the_top_of_all_sums(name, w, k, never):
+    logits, start, banned = LOGITS[name].clone(), noise(6 // w, w, seed=1), torch.tensor(never, dtype=torch.long)
+    log_probs = logits.double().log_softmax(-1).index_fill(1, banned, -INF)
+    k = min(k, w * (logits.shape[1] - len(never)))
+    expected, row, column = best_continuations(log_probs, start.double(), k)
+    sums, steps, places = native.best(logits, start, banned, k)
+    torch.testing.assert_close(sums.double(), expected, rtol=1e-5, atol=2e-3 if name in ("huge", "tiny") else 1e-5)
+    if name not in ("huge", "tiny"):  # where float32 cannot tell neighbours apart
+        assert torch.equal(places, row * logits.shape[1] + column)
+    torch.testing.assert_close(steps, sums - start.gather(1, places // logits.shape[1]), rtol=1e-5, atol=1e-4)
+
+
+@needed
+def test_of_equals_the_first_comes_first():
+    _, _, places = native.best(torch.zeros(2, 70), torch.zeros(1, 2), torch.tensor([1]), 3)
+    assert places.tolist() == [[0, 2, 3]]
+
+
+@needed
+def test_what_is_not_possible_has_no_place():
+    start = torch.tensor([[0.0, -INF]])
+    sums, steps, places = native.best(torch.zeros(2, 3), start, torch.tensor([0]), 4)
+    assert places.tolist() == [[1, 2, -1, -1]]
+    assert sums[0].tolist() == pytest.approx([-math.log(3)] * 2 + [-INF] * 2)
+    assert steps[0].tolist() == pytest.approx([-math.log(3)] * 2 + [-INF] * 2)
+
+
+@needed
+def test_nan_is_not_chosen():
+    assert native.best(torch.full((1, 80), NAN), torch.zeros(1, 1), torch.tensor([], dtype=torch.long), 2)[
+        2
+    ].tolist() == [[-1, -1]]
+
+
+@needed
+def test_a_banned_column_must_be_a_column():
+    with pytest.raises(DecodingError, match="column 3 of 3"):
+        native.best(torch.zeros(1, 3), torch.zeros(1, 1), torch.tensor([3]), 1)
