@@ -48,7 +48,7 @@ clean: ## back to a fresh checkout: remove .venv, caches and demo/ (models/ and 
 	@find regard tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 # torch goes first, by its exact version: a looser request may fetch gigabytes for a GPU that is not there.
-$(BASE): pyproject.toml constraints.txt setup.py regard/native/inference.c
+$(BASE): pyproject.toml constraints.txt setup.py $(wildcard regard/native/*.[ch])
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
 	  echo "regard: $(PYTHON) is $$($(PYTHON) --version 2>&1); Python 3.11 or newer is needed;" \
 	    "name one: make PYTHON=python3.12" >&2; exit 1; }

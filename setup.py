@@ -1,6 +1,7 @@
 """The one part that is compiled. Everything else about the package stands in pyproject.toml."""
 
 import os
+from pathlib import Path
 
 from setuptools import Extension, setup
 
@@ -9,12 +10,14 @@ FLAGS = (
     if os.name == "nt"
     else ["-std=c99", "-O3", "-fno-math-errno", "-fno-trapping-math", "-fno-signed-zeros", "-fassociative-math"]
 )
+FOLDER = Path("regard") / "native"
 
 setup(
     ext_modules=[
         Extension(
-            "regard.native._inference",
-            ["regard/native/inference.c"],
+            "regard.native._native",
+            sorted(map(str, FOLDER.glob("*.c"))),
+            depends=[str(FOLDER / "native.h")],
             extra_compile_args=FLAGS,
             optional=True,  # without a compiler the package works too, only slower
         )

@@ -1,21 +1,17 @@
 """What decoding does between its matrix products, in C: one pass where torch makes several.
 
-The library is compiled when the package is installed. Without a compiler there is none, `native` is None, and models
-are run by the layers that trained them, which takes about twice as long.
+Without the library, `native` is None, and models are run by the layers that trained them.
 """
 
 import ctypes
 from collections.abc import Sequence
-from importlib.machinery import EXTENSION_SUFFIXES
-from pathlib import Path
 
 import torch
 from jaxtyping import Float32, Int32, Int64
 from torch import Tensor
 
 from regard.errors import DecodingError
-
-POINTER, NUMBER = ctypes.c_void_p, ctypes.c_int64
+from regard.native.library import NUMBER, POINTER, library
 
 
 class Native:
@@ -114,12 +110,4 @@ def checked(found: Float32[Tensor, "n d"], done: int) -> Float32[Tensor, "n d"]:
     return found
 
 
-def load() -> Native | None:
-    for suffix in EXTENSION_SUFFIXES:
-        path = Path(__file__).with_name(f"_inference{suffix}")
-        if path.exists():
-            return Native(ctypes.CDLL(str(path)))
-    return None
-
-
-native = load()
+native = Native(library) if library else None

@@ -11,8 +11,9 @@ from regard.decoding.best import best_continuations
 from regard.errors import DecodingError
 from regard.layers.positions import sinusoids
 from regard.layers.relations import rotate
-from regard.native import inference
-from regard.native.inference import checked, load, native
+from regard.native import library
+from regard.native.inference import checked, native
+from regard.native.library import load
 
 INF, NAN = math.inf, math.nan
 needed = pytest.mark.skipif(native is None, reason="needs the compiled part of regard, and so a C compiler")
@@ -32,7 +33,7 @@ def test_where_there_is_a_compiler_the_library_was_built():
 
 
 def test_without_the_library_there_is_none(monkeypatch):
-    monkeypatch.setattr(inference, "EXTENSION_SUFFIXES", [".nowhere"])
+    monkeypatch.setattr(library, "EXTENSION_SUFFIXES", [".nowhere"])
     assert load() is None
 
 

@@ -1,0 +1,42 @@
+/* What every file here shares. Plain C99 without Python's headers: any compiler will do, and ctypes calls the functions.
+
+All numbers are float32, all rows follow each other without a gap unless a stride is named, and every call runs on one
+thread. */
+
+#include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#if defined(_WIN32)
+#define VISIBLE __declspec(dllexport)
+#define STATIC_INLINE static __forceinline
+#else
+#define STATIC_INLINE static inline __attribute__((always_inline))
+#define VISIBLE __attribute__((visibility("default")))
+#endif
+
+/* One version for each kind of processor, chosen when the library is loaded. */
+#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__linux__)
+#define EVERY_PROCESSOR __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#else
+#define EVERY_PROCESSOR
+#endif
+
+/* e^x to the last bit or two, x cut to where it is a normal number: 2^n e^r, |r| <= log(2)/2, by the series of e^r. */
+STATIC_INLINE float exponential(float x) {
+    x = x < -87.0f ? -87.0f : x > 88.0f ? 88.0f : x;
+    float n = floorf(x * 1.44269504f + 0.5f);
+    float r = x - n * 0.693359375f + n * 2.12194440e-4f;
+    float y = 1.0f / 720;
+    y = y * r + 1.0f / 120;
+    y = y * r + 1.0f / 24;
+    y = y * r + 1.0f / 6;
+    y = y * r + 0.5f;
+    y = y * r + 1.0f;
+    y = y * r + 1.0f;
+    int32_t bits = ((int32_t)n + 127) << 23;
+    float power;
+    memcpy(&power, &bits, sizeof power);
+    return y * power;
+}
