@@ -13,8 +13,8 @@ PACKAGE = "regard"
 ROOT = Path(__file__).parent.parent / PACKAGE
 FLOORS = [  # a module may import its own folder and any lower floor, nothing else
     {"errors"},
-    {"section", "files", "allocator"},
-    {"text", "layers", "native", "evaluation"},
+    {"section", "files", "allocator", "native"},
+    {"text", "layers", "evaluation"},
     {"data", "models"},
     {"decoding", "explaining"},
     {"tasks"},

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from regard.layers.cache import Cache, KeyValues
 from regard.layers.initialise import xavier
 from regard.layers.relations import Relative, rotate
+from regard.native.training import fits, turned
 
 
 def attend(
@@ -97,9 +98,12 @@ class SelfAttention(nn.Module):
         self, x: Float[Tensor, "n t d"], past: Cache, mask: Bool[Tensor, "n k"] | None, relative: Relative
     ) -> tuple[Float[Tensor, "n t d"], Cache]:
         """x attends to `past` and to itself; the second result is the past of the next call."""
-        q, k, v = self.packed(x).unflatten(-1, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)
-        if relative.angles is not None:
-            q, k = rotate(q, relative.angles), rotate(k, relative.angles)
+        packed, angles = self.packed(x), relative.angles
+        if angles is not None and fits(packed, angles):
+            packed, angles = turned(packed, angles, 2 * self.heads), None
+        q, k, v = packed.unflatten(-1, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)
+        if angles is not None:
+            q, k = rotate(q, angles), rotate(k, angles)
         seen = self.kernel.extend(past, k, v)
         return self.output(merge_heads(self.kernel(q, seen, mask, relative.bias))), seen
 

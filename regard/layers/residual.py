@@ -7,6 +7,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from regard.layers.dropout import Dropout
 from regard.layers.initialise import xavier
 
 
@@ -42,7 +43,7 @@ class Around(Protocol):
 class PreNorm(nn.Module):
     """f(LN(z)) + z: the path from top to bottom is never normalised, so that deep stacks train without warm-up."""
 
-    def __init__(self, norm: nn.Module, dropout: nn.Module) -> None:
+    def __init__(self, norm: nn.Module, dropout: Dropout) -> None:
         super().__init__()
         self.norm, self.dropout = norm, dropout
 
@@ -51,7 +52,7 @@ class PreNorm(nn.Module):
         return normal
 
     def after(self, z: Float[Tensor, "n t d"], y: Float[Tensor, "n t d"]) -> Float[Tensor, "n t d"]:
-        return residual(z, self.dropout(y))
+        return self.dropout.onto(z, y)
 
     def forward(self, z: Float[Tensor, "n t d"], f: Callable[[Tensor], Tensor]) -> Float[Tensor, "n t d"]:
         return self.after(z, f(self.before(z)))
@@ -60,7 +61,7 @@ class PreNorm(nn.Module):
 class PostNorm(nn.Module):
     """LN(f(z) + z): the form of Vaswani et al. 2017."""
 
-    def __init__(self, norm: nn.Module, dropout: nn.Module) -> None:
+    def __init__(self, norm: nn.Module, dropout: Dropout) -> None:
         super().__init__()
         self.norm, self.dropout = norm, dropout
 
@@ -68,7 +69,7 @@ class PostNorm(nn.Module):
         return z
 
     def after(self, z: Float[Tensor, "n t d"], y: Float[Tensor, "n t d"]) -> Float[Tensor, "n t d"]:
-        normal: Tensor = self.norm(residual(z, self.dropout(y)))
+        normal: Tensor = self.norm(self.dropout.onto(z, y))
         return normal
 
     def forward(self, z: Float[Tensor, "n t d"], f: Callable[[Tensor], Tensor]) -> Float[Tensor, "n t d"]:

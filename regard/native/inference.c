@@ -73,20 +73,6 @@ VISIBLE EVERY_PROCESSOR int attend_memory(
     return done;
 }
 
-/* Each pair of the first `vectors` vectors of a row turned by its angle, as `rotate` in layers/relations.py does. */
-VISIBLE EVERY_PROCESSOR void turn(
-    float *x, const float *angles, int64_t rows, int64_t stride, int64_t vectors, int64_t width) {
-    for (int64_t r = 0; r < rows; r++)
-        for (int64_t v = 0; v < vectors; v++) {
-            float *pairs = x + r * stride + v * width;
-            for (int64_t i = 0; i < width; i += 2) {
-                const float even = pairs[i], odd = pairs[i + 1], sine = angles[i], cosine = angles[i + 1];
-                pairs[i] = even * cosine - odd * sine;
-                pairs[i + 1] = even * sine + odd * cosine;
-            }
-        }
-}
-
 /* ---------------------------------------------------------------- around the products */
 
 /* x + bias, and of that what is above `least`: 0 for ReLU, -infinity for all. */

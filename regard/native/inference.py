@@ -11,20 +11,20 @@ from jaxtyping import Float32, Int32, Int64
 from torch import Tensor
 
 from regard.errors import DecodingError
-from regard.native.library import NUMBER, POINTER, library
+from regard.native.library import NUMBER, POINTER, REAL, library
 
 
 class Native:
     """The functions of inference.c on tensors: float32, in the processor's memory, rows without gaps inside."""
 
     def __init__(self, library: ctypes.CDLL) -> None:
-        self._past, self._memory, self._turn = library.attend_past, library.attend_memory, library.turn
+        self._past, self._memory, self._turn = library.attend_past, library.attend_memory, library.turn_rows
         self._past.argtypes = [POINTER, POINTER, NUMBER, POINTER, POINTER, *[NUMBER] * 5]
         self._memory.argtypes = [POINTER, POINTER, NUMBER, *[POINTER] * 4, *[NUMBER] * 5]
-        self._turn.argtypes = [POINTER, POINTER, *[NUMBER] * 4]
+        self._turn.argtypes = [*[POINTER] * 3, *[NUMBER] * 5, REAL]
         self._shift, self._norm = library.shift, library.norm
-        self._shift.argtypes = [POINTER, POINTER, NUMBER, NUMBER, ctypes.c_float]
-        self._norm.argtypes = [*[POINTER] * 5, NUMBER, NUMBER, ctypes.c_float]
+        self._shift.argtypes = [POINTER, POINTER, NUMBER, NUMBER, REAL]
+        self._norm.argtypes = [*[POINTER] * 5, NUMBER, NUMBER, REAL]
         self._best = library.best
         self._best.argtypes = [*[POINTER] * 6, *[NUMBER] * 5]
         for function in (self._turn, self._shift, self._norm, self._best):
@@ -67,8 +67,8 @@ class Native:
 
     def turn(self, packed: Float32[Tensor, "n qkv"], angles: Float32[Tensor, "1 e"], heads: int) -> None:
         """Queries and keys turned by rotary positions, in place."""
-        n, stride = packed.shape
-        self._turn(packed.data_ptr(), angles.data_ptr(), n, stride, 2 * heads, stride // (3 * heads))
+        (n, stride), place = packed.shape, packed.data_ptr()
+        self._turn(place, place, angles.data_ptr(), n, 1, stride, 2 * heads, stride // (3 * heads), 1.0)
 
     def shift(self, x: Float32[Tensor, "n e"], bias: Float32[Tensor, " e"], least: float) -> None:
         """max(x + b, least), in place."""
