@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Float, Int, Int32
 from torch import Tensor, nn
 
@@ -17,7 +18,9 @@ from regard.layers.feedforward import FeedForward
 from regard.models.interface import Memory, OutputLayer
 from regard.models.lean import Affine, Inner, Joint, joints
 from regard.models.transformer import DecoderLayer, TransformerDecoder
-from regard.native.inference import Native
+from regard.native.inference import Native, Weights
+
+FEW = 4  # rows for which a step is one call: reading the weights takes all the time
 
 
 @dataclass(frozen=True)
@@ -61,6 +64,17 @@ class SwiftLayer:
         )
         self.after_attention, self.after_cross, self.after_feedforward = joints
 
+    def weights(self) -> list[Tensor]:
+        """All but those of the memory, in the order in which they are met."""
+        found = []
+        for affine, joint in (
+            (self.packed, self.after_attention),
+            (self.query, self.after_cross),
+            (self.inner.affine, self.after_feedforward),
+        ):
+            found += [affine.weight, affine.bias, joint.last.weight, joint.last.bias, joint.norm.gain, joint.norm.shift]
+        return found
+
     def __call__(
         self,
         x: Float[Tensor, "n d"],
@@ -93,7 +107,12 @@ class SwiftDecoder:
         lasts, arounds = zip(*(part for layer in layers for part in parts(layer)), strict=True)
         self.first, joined = joints(lasts, arounds, decoder.norm, native)
         self.layers = [SwiftLayer(layer, joined[3 * i : 3 * i + 3], native) for i, layer in enumerate(layers)]
-        self.entrance, self.relation = decoder.entrance, decoder.relation
+        self.entrance, self.relation, self.native = decoder.entrance, decoder.relation, native
+        norm, rectified = joined[0].norm, all(layer.inner.activation is F.relu for layer in self.layers)
+        weights = [layer.weights() for layer in self.layers]
+        self.weights = (
+            Weights(weights, layers[0].attention.heads, self.first is None, norm.epsilon) if rectified else None
+        )
         self.output: OutputLayer = Output(decoder.output)
 
     def begin(self, memory: Memory) -> SwiftState:
@@ -118,10 +137,24 @@ class SwiftDecoder:
         state = replace(state, origin=torch.cat([state.origin, itself[:, None]], 1))
         x, pasts, angles = self.entrance(token, length)[:, 0], [], self.relation(1, length).angles
         y = self.first(x) if self.first else x
+        if self.weights and len(x) <= FEW:
+            return self.at_once(x.clone(), y.clone(), state, angles)
         for layer, past, seen in zip(self.layers, state.past, state.sources.seen, strict=True):
             y, grown = layer(x, y, past, seen, state, angles)
             pasts.append(grown)
         return y, replace(state, past=tuple(pasts))
+
+    def at_once(
+        self, x: Float[Tensor, "n d"], y: Float[Tensor, "n d"], state: SwiftState, angles: Float[Tensor, "1 e"] | None
+    ) -> tuple[Float[Tensor, "n d"], SwiftState]:
+        """All layers in one call."""
+        assert self.weights
+        seen, sources = state.sources.seen, state.sources
+        packed = self.native.decode(
+            x, y, self.weights, state.past, state.origin, seen, state.sentence, sources.places, sources.counts, angles
+        )
+        pasts = tuple((*past, own) for past, own in zip(state.past, packed, strict=True))
+        return y, replace(state, past=pasts)
 
     def __call__(self, tokens: Int[Tensor, "n t"], state: SwiftState) -> tuple[Float[Tensor, "n t vocab"], SwiftState]:
         features, state = self.features(tokens, state)

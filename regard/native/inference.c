@@ -39,7 +39,7 @@ STATIC_INLINE void attend(
 }
 
 /* Row r reads, of every step, the entry of the row that it descends from: steps[t] + origin[r, t] * stride. */
-VISIBLE EVERY_PROCESSOR int attend_past(
+STATIC_INLINE int read_past(
     float *out, const float *q, int64_t q_stride, const float *const *steps, const int32_t *origin, int64_t rows,
     int64_t length, int64_t stride, int64_t heads, int64_t width) {
     const float **entries = malloc((size_t)(length + 1) * sizeof *entries);
@@ -56,7 +56,7 @@ VISIBLE EVERY_PROCESSOR int attend_past(
 }
 
 /* Row r reads the entries of its sentence: the first counts[sentence] of the places[sentence]. */
-VISIBLE EVERY_PROCESSOR int attend_memory(
+STATIC_INLINE int read_memory(
     float *out, const float *q, int64_t q_stride, const float *memory, const int32_t *sentence, const int32_t *places,
     const int32_t *counts, int64_t rows, int64_t most, int64_t stride, int64_t heads, int64_t width) {
     const float **entries = malloc((size_t)(most + 1) * sizeof *entries);
@@ -73,10 +73,22 @@ VISIBLE EVERY_PROCESSOR int attend_memory(
     return done;
 }
 
+VISIBLE EVERY_PROCESSOR int attend_past(
+    float *out, const float *q, int64_t q_stride, const float *const *steps, const int32_t *origin, int64_t rows,
+    int64_t length, int64_t stride, int64_t heads, int64_t width) {
+    return read_past(out, q, q_stride, steps, origin, rows, length, stride, heads, width);
+}
+
+VISIBLE EVERY_PROCESSOR int attend_memory(
+    float *out, const float *q, int64_t q_stride, const float *memory, const int32_t *sentence, const int32_t *places,
+    const int32_t *counts, int64_t rows, int64_t most, int64_t stride, int64_t heads, int64_t width) {
+    return read_memory(out, q, q_stride, memory, sentence, places, counts, rows, most, stride, heads, width);
+}
+
 /* ---------------------------------------------------------------- around the products */
 
 /* x + bias, and of that what is above `least`: 0 for ReLU, -infinity for all. */
-VISIBLE EVERY_PROCESSOR void shift(float *x, const float *bias, int64_t rows, int64_t width, float least) {
+STATIC_INLINE void add_bias(float *x, const float *bias, int64_t rows, int64_t width, float least) {
     for (int64_t r = 0; r < rows; r++)
         for (int64_t i = 0; i < width; i++) {
             const float sum = x[r * width + i] + bias[i];
@@ -84,8 +96,12 @@ VISIBLE EVERY_PROCESSOR void shift(float *x, const float *bias, int64_t rows, in
         }
 }
 
+VISIBLE EVERY_PROCESSOR void shift(float *x, const float *bias, int64_t rows, int64_t width, float least) {
+    add_bias(x, bias, rows, width, least);
+}
+
 /* x + bias, written over x, and its layer norm; `out` may be x. */
-VISIBLE EVERY_PROCESSOR void norm(
+STATIC_INLINE void add_norm(
     float *out, float *x, const float *bias, const float *gain, const float *offset, int64_t rows, int64_t width,
     float epsilon) {
     for (int64_t r = 0; r < rows; r++) {
@@ -99,6 +115,82 @@ VISIBLE EVERY_PROCESSOR void norm(
         const float scale = 1.0f / sqrtf(square / (float)width + epsilon);
         for (int64_t i = 0; i < width; i++) to[i] = (row[i] - mean) * scale * gain[i] + offset[i];
     }
+}
+
+VISIBLE EVERY_PROCESSOR void norm(
+    float *out, float *x, const float *bias, const float *gain, const float *offset, int64_t rows, int64_t width,
+    float epsilon) {
+    add_norm(out, x, bias, gain, offset, rows, width, epsilon);
+}
+
+/* ---------------------------------------------------------------- a whole step of few rows
+Each weight is read once, whatever is done with it: for few rows that takes all the time, and calls would add to it. */
+
+/* out + x W, written over out, with W of d rows. Four rows of W at a time, so that `out` is seldom read and written. */
+STATIC_INLINE void add_product(
+    float *restrict out, const float *restrict x, const float *restrict weight, int64_t rows, int64_t d, int64_t e) {
+    int64_t i = 0;
+    for (; i + 4 <= d; i += 4) {
+        const float *w = weight + i * e;
+        for (int64_t r = 0; r < rows; r++) {
+            const float a = x[r * d + i], b = x[r * d + i + 1], c = x[r * d + i + 2], f = x[r * d + i + 3];
+            float *to = out + r * e;
+            for (int64_t j = 0; j < e; j++) to[j] += a * w[j] + b * w[e + j] + c * w[2 * e + j] + f * w[3 * e + j];
+        }
+    }
+    for (; i < d; i++)
+        for (int64_t r = 0; r < rows; r++)
+            for (int64_t j = 0; j < e; j++) out[r * e + j] += x[r * d + i] * weight[i * e + j];
+}
+
+STATIC_INLINE void product(
+    float *restrict out, const float *restrict x, const float *restrict weight, const float *restrict bias, int64_t rows,
+    int64_t d, int64_t e, float least) {
+    memset(out, 0, (size_t)(rows * e) * sizeof *out);
+    add_product(out, x, weight, rows, d, e);
+    add_bias(out, bias, rows, e, least);
+}
+
+/* The weights of a layer, in the order in which they are met. */
+enum { PACKED, PACKED_BIAS, JOINT_1, QUERY = JOINT_1 + 4, QUERY_BIAS, JOINT_2, INNER = JOINT_2 + 4, INNER_BIAS, JOINT_3,
+       WEIGHTS = JOINT_3 + 4 };
+
+/* The stream x gains found W + bias; y becomes its norm, and so does x where norms end a sub-layer (`post`). */
+STATIC_INLINE void join(
+    float *x, float *y, const float *found, const float *const *joint, int64_t rows, int64_t e, int64_t d, int post,
+    float epsilon) {
+    add_product(x, found, joint[0], rows, e, d);
+    add_norm(y, x, joint[1], joint[2], joint[3], rows, d, epsilon);
+    if (post) memcpy(x, y, (size_t)(rows * d) * sizeof *x);
+}
+
+/* One token through all layers: y holds what the first layer reads and receives what the last one gives.
+
+steps[layer, t] are the keys of step t; those of this step, the last, lie in packed[layer], which is filled here. */
+VISIBLE EVERY_PROCESSOR int decode(
+    float *x, float *y, float *packed, const float *const *weights, const float *const *steps, const int32_t *origin,
+    const float *const *memory, const int32_t *sentence, const int32_t *places, const int32_t *counts,
+    const float *angles, int64_t layers, int64_t rows, int64_t d, int64_t inner, int64_t heads, int64_t width,
+    int64_t length, int64_t most, int32_t post, float epsilon) {
+    const int64_t all = heads * width;
+    float *found = malloc((size_t)(rows * (2 * all + inner)) * sizeof *found);
+    int done = found != NULL;
+    for (int64_t l = 0; l < layers && done; l++) {
+        const float *const *w = weights + l * WEIGHTS;
+        float *own = packed + l * rows * 3 * all, *q = found + rows * all, *hidden = q + rows * all;
+        product(own, y, w[PACKED], w[PACKED_BIAS], rows, d, 3 * all, -INFINITY);
+        if (angles) turn_each(own, own, angles, rows, 1, 3 * all, 2 * heads, width, 1.0f);
+        done = read_past(found, own, 3 * all, steps + l * length, origin, rows, length, 3 * all, heads, width);
+        join(x, y, found, w + JOINT_1, rows, all, d, post, epsilon);
+        product(q, y, w[QUERY], w[QUERY_BIAS], rows, d, all, -INFINITY);
+        done = done &&
+               read_memory(found, q, all, memory[l], sentence, places, counts, rows, most, 2 * all, heads, width);
+        join(x, y, found, w + JOINT_2, rows, all, d, post, epsilon);
+        product(hidden, y, w[INNER], w[INNER_BIAS], rows, d, inner, 0.0f);
+        join(x, y, hidden, w + JOINT_3, rows, inner, d, post, epsilon);
+    }
+    free(found);
+    return done;
 }
 
 /* ---------------------------------------------------------------- choosing tokens */

@@ -13,6 +13,18 @@ from torch import Tensor
 from regard.errors import DecodingError
 from regard.native.library import NUMBER, POINTER, REAL, library
 
+PACKED, INNER = 0, 12  # where these stand among the weights of a layer
+
+
+class Weights:
+    """The weights of all layers of a decoder, in the order of inference.c, and what is common to the layers."""
+
+    def __init__(self, layers: Sequence[Sequence[Tensor]], heads: int, post: bool, epsilon: float) -> None:
+        self.kept = [weight for layer in layers for weight in layer]  # so that nobody frees them
+        self.pointers = (POINTER * len(self.kept))(*[weight.data_ptr() for weight in self.kept])
+        self.heads, self.post, self.epsilon = heads, post, epsilon
+        self.all_heads, self.inner = layers[0][PACKED].shape[1] // 3, layers[0][INNER].shape[1]
+
 
 class Native:
     """The functions of inference.c on tensors: float32, in the processor's memory, rows without gaps inside."""
@@ -25,7 +37,8 @@ class Native:
         self._shift, self._norm = library.shift, library.norm
         self._shift.argtypes = [POINTER, POINTER, NUMBER, NUMBER, REAL]
         self._norm.argtypes = [*[POINTER] * 5, NUMBER, NUMBER, REAL]
-        self._best = library.best
+        self._decode, self._best = library.decode, library.best
+        self._decode.argtypes = [*[POINTER] * 11, *[NUMBER] * 8, ctypes.c_int32, REAL]
         self._best.argtypes = [*[POINTER] * 6, *[NUMBER] * 5]
         for function in (self._turn, self._shift, self._norm, self._best):
             function.restype = None
@@ -87,6 +100,37 @@ class Native:
         pointers = (tensor.data_ptr() for tensor in (out, x, bias, gain, offset))
         self._norm(*pointers, *x.shape, epsilon)
 
+    def decode(
+        self,
+        x: Float32[Tensor, "n d"],
+        y: Float32[Tensor, "n d"],
+        weights: Weights,
+        steps: Sequence[Sequence[Float32[Tensor, "_ qkv"]]],
+        origin: Int32[Tensor, "n t"],
+        memory: Sequence[Float32[Tensor, "entries kv"]],
+        sentence: Int32[Tensor, " n"],
+        places: Int32[Tensor, "m s"],
+        counts: Int32[Tensor, " m"],
+        angles: Float32[Tensor, "1 e"] | None,
+    ) -> Float32[Tensor, "layers n qkv"]:
+        """One token through all layers, in one call: y becomes what the last layer gives; the stream x is written over.
+
+        steps[layer] are those before this one; its own queries, keys and values are the result.
+        """
+        (n, length), layers = origin.shape, len(steps)
+        width = weights.all_heads // weights.heads
+        packed = x.new_empty(layers, n, 3 * weights.all_heads)
+        before = [[step.data_ptr() for step in past] for past in steps]
+        own = [packed.data_ptr() + 4 * place * packed.stride(0) for place in range(layers)]
+        keys = [at + 4 * weights.all_heads for past, mine in zip(before, own, strict=True) for at in (*past, mine)]
+        done = self._decode(
+            x.data_ptr(), y.data_ptr(), packed.data_ptr(), weights.pointers, (POINTER * len(keys))(*keys),
+            origin.data_ptr(), (POINTER * layers)(*[seen.data_ptr() for seen in memory]), sentence.data_ptr(),
+            places.data_ptr(), counts.data_ptr(), None if angles is None else angles.data_ptr(), layers, n, x.shape[1],
+            weights.inner, weights.heads, width, length, places.shape[1], weights.post, weights.epsilon,
+        )  # fmt: skip
+        return checked(packed, done)
+
     def best(
         self, logits: Float32[Tensor, "rows c"], start: Float32[Tensor, "n w"], banned: Int64[Tensor, " b"], k: int
     ) -> tuple[Float32[Tensor, "n k"], Float32[Tensor, "n k"], Int64[Tensor, "n k"]]:
@@ -104,7 +148,7 @@ class Native:
         return sums, steps, places
 
 
-def checked(found: Float32[Tensor, "n d"], done: int) -> Float32[Tensor, "n d"]:
+def checked(found: Float32[Tensor, "*shape"], done: int) -> Float32[Tensor, "*shape"]:
     if not done:
         raise DecodingError("attention: the system has no memory left; decode fewer sentences at a time")
     return found
