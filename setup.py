@@ -8,7 +8,7 @@ from setuptools import Extension, setup
 FLAGS = (
     ["/O2", "/fp:fast"]
     if os.name == "nt"
-    else ["-std=c99", "-O3", "-fno-math-errno", "-fno-trapping-math", "-fno-signed-zeros", "-fassociative-math"]
+    else ["-std=gnu99", "-O3", "-fno-math-errno", "-fno-trapping-math", "-fno-signed-zeros", "-fassociative-math"]
 )
 FOLDER = Path("regard") / "native"
 

@@ -42,6 +42,14 @@ OPERATIONS = {  # by a part of an operation's name; the first that fits
     "sort": SEARCH,
     "logsumexp": SEARCH,
 }
+COMPILED = {  # scopes whose own time is that of a compiled function
+    "Attention": ATTENTION,
+    "AttentionBackward": ATTENTION,
+    "DropAdd": ELEMENTWISE,
+    "DropAddBackward": ELEMENTWISE,
+    "Turned": ELEMENTWISE,
+    "TurnedBackward": ELEMENTWISE,
+}
 PRODUCTS = {"mm", "mm_", "addmm", "addmm_", "bmm", "baddbmm", "baddbmm_"}
 # Operations that only describe or reserve memory: their time is that of being called.
 EMPTY = {
@@ -68,6 +76,8 @@ def group(name: str, scopes: Iterable[str]) -> str:
         return OPTIMISER
     if operation in PRODUCTS:
         return MATMUL
+    if name in COMPILED:
+        return COMPILED[name]
     if operation == name or operation in EMPTY:  # a scope, whose own time is what lies between the operations
         return PYTHON
     if "CrossEntropy" in above:

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from regard.layers.cache import Cache, KeyValues
 from regard.layers.initialise import xavier
+from regard.layers.packed import unpack
 from regard.layers.relations import Relative, rotate
 from regard.native.training import fits, turned
 
@@ -101,7 +102,7 @@ class SelfAttention(nn.Module):
         packed, angles = self.packed(x), relative.angles
         if angles is not None and fits(packed, angles):
             packed, angles = turned(packed, angles, 2 * self.heads), None
-        q, k, v = packed.unflatten(-1, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)
+        q, k, v = unpack(packed, 3, self.heads)
         if angles is not None:
             q, k = rotate(q, angles), rotate(k, angles)
         seen = self.kernel.extend(past, k, v)
@@ -119,7 +120,7 @@ class CrossAttention(nn.Module):
         self.output = xavier(nn.Linear(heads * head_width, width))
 
     def remember(self, memory: Float[Tensor, "n s d"]) -> KeyValues:
-        k, v = self.packed(memory).unflatten(-1, (2, self.heads, -1)).permute(2, 0, 3, 1, 4)
+        k, v = unpack(self.packed(memory), 2, self.heads)
         return KeyValues(k, v)
 
     def forward(

@@ -13,6 +13,7 @@ from regard.layers import masks
 from regard.layers.attention import attend
 from regard.layers.cache import KeyValues, RunningSums
 from regard.layers.dropout import Dropout
+from regard.native.attention import attention, suits
 
 
 def by_pair(bias: Float[Tensor, "h o"] | None, queries: int, keys: int) -> Float[Tensor, "h q k"] | None:
@@ -43,7 +44,7 @@ def fused(
 class Full(nn.Module):
     """softmax(q kᵀ / √d + bias) v over every visible key.
 
-    `dropout` above 0 drops weights while training, and leaves the CPU's flash kernel for the reference.
+    `dropout` above 0 drops weights while training, and leaves the fast kernels for the reference.
     """
 
     def __init__(self, causal: bool, dropout: float = 0.0) -> None:
@@ -69,6 +70,8 @@ class Full(nn.Module):
         bias: Float[Tensor, "h o"] | None,
     ) -> Float[Tensor, "n h q f"]:
         queries, keys = q.shape[2], seen.keys.shape[2]
+        if bias is None and not self.dropout.active and suits(q, seen.keys, seen.values):
+            return attention(q, seen.keys, seen.values, mask, self.causal)
         if self.causal and queries == keys and mask is None and bias is None and not self.dropout.active:
             return F.scaled_dot_product_attention(q, seen.keys, seen.values, is_causal=True)
         return fused(q, seen, self.visible(queries, seen.keys, mask), by_pair(bias, queries, keys), self.dropout)

@@ -60,8 +60,7 @@ def mixture(size: Size) -> Tree:
 
 
 def recurrent(size: Size) -> Tree:
-    """Twice as wide as a Transformer: with one layer a side it still has fewer weights."""
-    return {"kind": "recurrent", "embedding": 2 * size.width, "width": 2 * size.width}
+    return {"kind": "recurrent", "embedding": size.width, "width": size.width}
 
 
 def of_the_decks(size: Size) -> Tree:

@@ -22,6 +22,12 @@ MODELS = FAMILIES | {
 }
 
 
+@pytest.fixture(autouse=True)
+def attention_by_torch(monkeypatch):
+    """Its counter sees nothing of what attention.c does."""
+    monkeypatch.setattr("regard.native.attention.PAYS", False)
+
+
 def counted(options, source: int, target: int) -> int:
     """Operations of a batch without padding, as torch counts them."""
     model = build(options, SOURCE_VOCAB, TARGET_VOCAB, shared=False, seed=1).eval()

@@ -1,5 +1,6 @@
 """Training FLOPs: three times the forward pass, over a corpus; the forward formulas are in laws/test_flop_laws.py."""
 
+import pytest
 import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
@@ -10,6 +11,12 @@ from regard.studies.flops import Cost
 
 OPTIONS = TransformerOptions(width=24, heads=3, feedforward=40, encoder_layers=2, decoder_layers=3, dropout=0.0)
 VOCABULARY, SOURCE, TARGET, ROWS = 50, 7, 5, 2
+
+
+@pytest.fixture(autouse=True)
+def attention_by_torch(monkeypatch):
+    """Its counter sees nothing of what attention.c does."""
+    monkeypatch.setattr("regard.native.attention.PAYS", False)
 
 
 def test_the_cost_of_training_agrees_with_torchs_count():
