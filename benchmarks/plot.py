@@ -1,7 +1,7 @@
-"""Line charts with two logarithmic axes: one SVG file that needs no page around it."""
+"""Line charts with two logarithmic axes, and dots against costs: one SVG file that needs no page around it."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from regard.explaining.chart import Scale, Series, number
@@ -42,6 +42,57 @@ def sheet(title: str, panels: Sequence[Panel], columns: int) -> str:
         f'role="img" aria-label="{text(title)}"><style>{STYLE}</style><rect width="{width}" height="{height}" '
         f'fill="#fff"/>{legend([line.name for line in panels[0].series])}{drawn}</svg>\n'
     )
+
+
+def dots(
+    title: str,
+    y_name: str,
+    panels: Mapping[str, Sequence[tuple[float, float]]],
+    names: Sequence[str],
+    marked: Sequence[bool],
+) -> str:
+    """For each x axis, by its name, the same things as numbered dots (x, y); the list below says who is who."""
+    lines = -(-len(names) // len(panels))
+    width, height = len(panels) * WIDTH, HEIGHT + 24 + 18 * lines
+    drawn = "".join(
+        f'<g transform="translate({i * WIDTH} 10)">{scatter(f"{y_name} by {name}", name, places, marked)}</g>'
+        for i, (name, places) in enumerate(panels.items())
+    )
+    listed = "".join(
+        f'<text x="{LEFT + i // lines * WIDTH}" y="{HEIGHT + 28 + 18 * (i % lines)}" fill="{colour(marked[i])}">'
+        f'<tspan class="title">{i + 1}</tspan> {text(name)}</text>'
+        for i, name in enumerate(names)
+    )
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" '
+        f'role="img" aria-label="{text(title)}"><style>{STYLE}</style><rect width="{width}" height="{height}" '
+        f'fill="#fff"/>{drawn}{listed}</svg>\n'
+    )
+
+
+def colour(marked: bool) -> str:
+    return COLOURS[1] if marked else COLOURS[0]
+
+
+def scatter(title: str, x_name: str, places: Sequence[tuple[float, float]], marked: Sequence[bool]) -> str:
+    """x on a logarithmic axis; y on a straight one, whose ticks are whole numbers."""
+    marks = ticks([x for x, _ in places])
+    low, high = math.floor(min(y for _, y in places)), math.ceil(max(y for _, y in places) + 1e-9)
+    x = Scale(math.log(marks[0]), math.log(marks[-1]), LEFT, WIDTH - RIGHT)
+    y = Scale(float(low), float(max(high, low + 1)), HEIGHT - BOTTOM, TOP)
+    parts = [f'<text class="title" x="{LEFT}" y="16">{text(title)}</text>']
+    for mark in range(low, max(high, low + 1) + 1, max(1, (high - low) // MOST_TICKS)):
+        height = y(float(mark))
+        parts.append(f'<path class="rule" d="M{LEFT} {height:.1f}H{WIDTH - RIGHT}"/>')
+        parts.append(f'<text class="y" x="{LEFT - 6}" y="{height:.1f}">{mark}</text>')
+    for mark in marks:
+        parts.append(f'<text class="x" x="{x(math.log(mark)):.1f}" y="{HEIGHT - BOTTOM + 16}">{number(mark)}</text>')
+    parts.append(f'<text class="x" x="{(LEFT + WIDTH - RIGHT) / 2:g}" y="{HEIGHT - 8}">{text(x_name)}</text>')
+    for i, (across, up) in enumerate(places):
+        at, height = x(math.log(across)), y(up)
+        parts.append(f'<circle cx="{at:.1f}" cy="{height:.1f}" r="4" fill="{colour(marked[i])}"/>')
+        parts.append(f'<text x="{at + 6:.1f}" y="{height - 5:.1f}">{i + 1}</text>')
+    return "".join(parts)
 
 
 def legend(names: Sequence[str]) -> str:

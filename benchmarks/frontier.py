@@ -1,0 +1,158 @@
+"""Quality against cost: a large model and its distilled student, by every engine, on the same test set in one run.
+
+python -m benchmarks.frontier --teacher MODEL --student MODEL     → results/frontier.json, .md and .svg
+
+Needs REGARD_DATA (for multi30k). The path of the student that is compared with the teacher is named beforehand:
+CTranslate2 with 8-bit weights, beam 1. Nothing is chosen by its score here.
+"""
+
+import argparse
+import os
+import statistics
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from benchmarks import decoding
+from benchmarks.decoding import FP32, INT8, OURS, SHORTLIST, Measured, TestSet
+from benchmarks.memory import MB, descendants, status
+from benchmarks.plot import dots
+from benchmarks.quality import CORPORA
+from benchmarks.results import RESULTS, ROOT, Result, write
+from benchmarks.stage import Player, in_turns, players, say
+from regard.data.readers import read_lines
+from regard.evaluation.scores import bleu
+from regard.files import write_atomically
+from regard.recipe.folder import read_model
+
+TEACHER, STUDENT = "teacher", "student"
+ENGINES = (OURS, SHORTLIST, FP32, INT8)
+BEAMS = (5, 1)
+LIMIT = (TEACHER, FP32, 5)  # what the student is compared with
+PATH = (STUDENT, INT8, 1)
+ROUNDS, WARMUP = 5, 1
+
+
+@dataclass
+class Way:
+    """One model by one engine with one beam."""
+
+    who: str
+    engine: str
+    beam: int
+    player: Player
+    test: TestSet
+    files: int  # bytes that one has to carry along
+    measured: Measured = field(default_factory=Measured)
+    memory: int = 0
+
+    @property
+    def name(self) -> str:
+        return f"{self.who}, {self.engine}, beam {self.beam}"
+
+    @property
+    def words(self) -> int:
+        return sum(len(text.split()) for text in self.measured.texts)
+
+    def go(self) -> None:
+        decoding.turn(self.player, self.beam, self.test, self.measured)
+        held = sum(status(pid).get("VmRSS", 0) for pid in descendants(self.player.process.pid))
+        self.memory = max(self.memory, held)
+
+
+def size_of(path: Path) -> int:
+    """Bytes of the files of a model; the log of its training is none of them."""
+    files = (file for file in path.iterdir() if file.is_file() and not file.name.startswith("training"))
+    return sum(file.stat().st_size for file in files)
+
+
+def measure(models: Mapping[str, Path], texts: Sequence[str], references: Sequence[str], work: Path) -> list[Way]:
+    """Every way through the whole test set, in turns; one worker for each core, one thread each."""
+    tests = {who: TestSet(read_model(path), texts, references) for who, path in models.items()}
+    asked = [(who, peer) for who in tests for peer in decoding.peers(tests[who], work / who, ENGINES)]
+    workers = f"{max(decoding.forms())[0]}×1"
+    asked = [(who, peer) for who, peer in asked if peer.name.endswith(workers)]
+    with players([peer for _, peer in asked], work / "logs") as started:
+        ways = []
+        for (who, peer), player in zip(asked, started, strict=True):
+            engine = peer.name.rpartition(" ")[0]
+            theirs = engine in (FP32, INT8)
+            files = decoding.exported(tests[who], work / who / "decoding", engine) if theirs else models[who]
+            ways += [Way(who, engine, beam, player, tests[who], size_of(files)) for beam in BEAMS]
+        for index in range(-WARMUP, ROUNDS):
+            for way in in_turns(ways, index):
+                way.go()
+            if index < 0:
+                for way in ways:
+                    way.measured.seconds.clear()
+    return ways
+
+
+def find(ways: Sequence[Way], wanted: tuple[str, str, int]) -> Way:
+    return next(way for way in ways if (way.who, way.engine, way.beam) == wanted)
+
+
+def figures(ways: Sequence[Way], references: Sequence[str]) -> dict[str, float]:
+    scores = {way.name: bleu(way.measured.texts, references).score for way in ways}
+    limit, path = find(ways, LIMIT), find(ways, PATH)
+    seconds = zip(limit.measured.seconds, path.measured.seconds, strict=True)
+    faster = statistics.median(theirs / ours for theirs, ours in seconds) * path.words / limit.words
+    found = {
+        "student_words_vs_ctranslate2_teacher": faster,
+        "student_bleu_delta": scores[path.name] - scores[limit.name],
+    }
+    for way in ways:
+        found[f"{way.name}: BLEU"] = scores[way.name]
+        found[f"{way.name}: words/s"] = way.words / way.measured.typical
+        found[f"{way.name}: files, MB"] = way.files / MB
+        found[f"{way.name}: memory, MB"] = way.memory / MB
+    return found
+
+
+def drawn(found: Mapping[str, float]) -> str:
+    """BLEU against each cost: a dot for every way."""
+    names = list(dict.fromkeys(key.rpartition(": ")[0] for key in found if ": " in key))
+    costs = ("words/s", "files, MB", "memory, MB")
+    panels = {cost: [(found[f"{name}: {cost}"], found[f"{name}: BLEU"]) for name in names] for cost in costs}
+    return dots("Quality against cost", "BLEU", panels, names, [name.startswith(STUDENT) for name in names])
+
+
+NOTES = (
+    "{test}, whole. Words are those of the outputs between spaces; BLEU is sacreBLEU's, cased. Every way is a process "
+    "of its own; they take turns, in an order that alternates. Medians of {rounds} rounds after a first; the ratio is "
+    "the median over the rounds, for as many words. Regard is timed from text to text, CTranslate2 from tokens to tokens. "
+    "One worker with one thread for each core. Files: what one has to carry along. Memory: resident, all workers "
+    "together, pages that they share counted in each. The path of the student that is compared was named beforehand: "
+    "{path}."
+)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.frontier", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--teacher", type=Path, required=True, help="the model that the student learned from")
+    parser.add_argument("--student", type=Path, required=True, help="what `regard distil` made")
+    parser.add_argument("--set", dest="corpus", choices=sorted(CORPORA), default="multi30k-en-de")
+    parser.add_argument("--out", type=Path, default=RESULTS, help="folder of the result files")
+    parser.add_argument("--work", type=Path, default=ROOT / ".bench", help="folder of the peers")
+    chosen: Any = parser.parse_args(arguments)
+    data, names = Path(os.environ.get("REGARD_DATA", "")), CORPORA[chosen.corpus].test
+    if not (data / names[0]).is_file():
+        parser.error(f"REGARD_DATA: {data} does not hold {names[0]}; name the folder that does")
+    source, target = (list(read_lines(data / name)) for name in names)
+    began = time.perf_counter()
+    ways = measure({TEACHER: chosen.teacher, STUDENT: chosen.student}, source, target, chosen.work.absolute())
+    found = figures(ways, target)
+    notes = NOTES.format(test=names[0].partition(".")[0], rounds=ROUNDS, path=find(ways, PATH).name)
+    command = f"python -m benchmarks.frontier --teacher {chosen.teacher.name} --student {chosen.student.name}"
+    write("frontier", Result(command, (time.perf_counter() - began) / 60, found, notes), chosen.out)
+    write_atomically(chosen.out / "frontier.svg", drawn(found))
+    for key, value in found.items():
+        say(f"{value:10.3f}  {key}")
+
+
+if __name__ == "__main__":
+    main()
