@@ -122,7 +122,8 @@ def drawn(found: Mapping[str, float]) -> str:
 NOTES = (
     "{test}, whole. Words are those of the outputs between spaces; BLEU is sacreBLEU's, cased. Every way is a process "
     "of its own; they take turns, in an order that alternates. Medians of {rounds} rounds after a first; the ratio is "
-    "the median over the rounds, for as many words. Regard is timed from text to text, CTranslate2 from tokens to tokens. "
+    "the median over the rounds, for as many words. Regard is timed from text to text, CTranslate2 from tokens to "
+    "tokens. "
     "One worker with one thread for each core. Files: what one has to carry along. Memory: resident, all workers "
     "together, pages that they share counted in each. The path of the student that is compared was named beforehand: "
     "{path}."
