@@ -7,6 +7,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from regard.native.training import fits, kernels
+
 
 @dataclass(frozen=True)
 class Loss:
@@ -35,6 +37,23 @@ def smoothed_cross_entropy(
     return (normaliser - (1 - smoothing) * hit - smoothing * logits.mean(-1)).sum()
 
 
+def differentiate(
+    logits: Float[Tensor, "rows vocab"], targets: Int[Tensor, " rows"], smoothing: float
+) -> Float[Tensor, ""] | float:
+    """smoothed_cross_entropy(logits, targets, ε), whose gradients p − (1−ε) onehot(target) − ε/V replace the logits."""
+    if kernels and fits(logits):
+        return kernels.cross_entropy(logits, targets.contiguous(), smoothing)
+    logits -= logits.amax(-1, keepdim=True)
+    hit, mean = logits.gather(-1, targets[:, None]), logits.mean(-1, keepdim=True)
+    p = logits.exp_()
+    normaliser = p.sum(-1, keepdim=True)
+    total = (normaliser.log() - (1 - smoothing) * hit - smoothing * mean).sum()
+    p /= normaliser
+    p -= smoothing / p.shape[-1]
+    p.scatter_add_(-1, targets[:, None], torch.full_like(hit, smoothing - 1))
+    return total
+
+
 CHUNK = 512  # rows of logits that exist at a time: they stay in cache, and their memory is used again
 
 
@@ -60,19 +79,11 @@ class ProjectedCrossEntropy(torch.autograd.Function):
         parts = zip(*(torch.split(part, CHUNK) for part in (x, targets, dx)), strict=True)
         for rows, wanted, dx_rows in parts:
             logits = rows @ weight.mT if bias is None else torch.addmm(bias, rows, weight.mT)
-            logits -= logits.amax(-1, keepdim=True)
-            hit = logits.gather(-1, wanted[:, None])
-            mean = logits.mean(-1, keepdim=True)
-            p = logits.exp_()
-            normaliser = p.sum(-1, keepdim=True)
-            total += (normaliser.log() - (1 - smoothing) * hit - smoothing * mean).sum()
-            p /= normaliser
-            p -= smoothing / p.shape[-1]
-            p.scatter_add_(-1, wanted[:, None], torch.full_like(hit, smoothing - 1))
-            torch.mm(p, weight, out=dx_rows)
-            dw.addmm_(p.mT, rows)
+            total += differentiate(logits, wanted, smoothing)
+            torch.mm(logits, weight, out=dx_rows)
+            dw.addmm_(logits.mT, rows)
             if db is not None:
-                db += p.sum(0)
+                db += logits.sum(0)
         ctx.gradients = dx, dw, db
         return total
 

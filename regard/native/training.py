@@ -7,7 +7,7 @@ import ctypes
 from typing import Any
 
 import torch
-from jaxtyping import Float, Float32, UInt8
+from jaxtyping import Float, Float32, Int64, UInt8
 from torch import Tensor
 
 from regard.native.library import NUMBER, POINTER, REAL, library
@@ -23,6 +23,9 @@ class Kernels:
         self._drop_add.argtypes = [*[POINTER] * 4, NUMBER, ctypes.c_int32, REAL]
         self._drop.argtypes = [*[POINTER] * 3, NUMBER, ctypes.c_int32, REAL]
         self._turn.argtypes = [*[POINTER] * 3, *[NUMBER] * 5, REAL]
+        self._cross_entropy = library.cross_entropy
+        self._cross_entropy.argtypes = [POINTER, POINTER, NUMBER, NUMBER, REAL]
+        self._cross_entropy.restype = ctypes.c_double
         for function in (self._drop_add, self._drop, self._turn):
             function.restype = None
 
@@ -46,6 +49,13 @@ class Kernels:
         out = torch.empty_like(y)
         self._drop(out.data_ptr(), y.data_ptr(), random.data_ptr(), y.numel(), threshold, VALUES / (VALUES - threshold))
         return out
+
+    def cross_entropy(
+        self, logits: Float32[Tensor, "rows vocab"], targets: Int64[Tensor, " rows"], smoothing: float
+    ) -> float:
+        """Σ of `smoothed_cross_entropy`; its gradients are written over the logits."""
+        found: float = self._cross_entropy(logits.data_ptr(), targets.data_ptr(), *logits.shape, smoothing)
+        return found
 
     def turn(
         self,

@@ -6,6 +6,7 @@ import torch
 from regard.layers.attention import SelfAttention
 from regard.layers.dropout import Dropout, keep_mask, random_bytes
 from regard.layers.kernels import Full
+from regard.layers.loss import differentiate, smoothed_cross_entropy
 from regard.layers.positions import sinusoids
 from regard.layers.relations import Relative, rotate
 from regard.native.library import library
@@ -58,6 +59,18 @@ def test_rotary_attention_is_that_of_double_precision():
     ours = layer(x, layer.begin(x), None, Relative(angles=angles.float()))[0]
     theirs = exact(x.double(), exact.begin(x.double()), None, Relative(angles=angles))[0]
     torch.testing.assert_close(ours.double(), theirs, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+@pytest.mark.parametrize("vocabulary", [2, 16, 37, 1000])
+@pytest.mark.parametrize("offset", [0.0, 300.0, -300.0])
+def test_the_loss_and_its_gradients_are_those_of_double_precision(smoothing, vocabulary, offset):
+    logits = (3 * noise(5, vocabulary) + offset).detach()
+    targets, exact = torch.arange(5) % vocabulary, logits.double().requires_grad_()
+    expected = smoothed_cross_entropy(exact, targets, smoothing)
+    (gradients,) = torch.autograd.grad(expected, exact)
+    assert differentiate(logits, targets, smoothing) == pytest.approx(expected.item(), rel=1e-5)
+    torch.testing.assert_close(logits.double(), gradients, rtol=1e-4, atol=1e-6)
 
 
 def test_other_precisions_are_left_to_torch():
