@@ -44,7 +44,7 @@ def best_of_logits(
 ) -> tuple[Float[Tensor, "sentences k"], Int[Tensor, "sentences k"], Int[Tensor, "sentences k"], Tensor]:
     """`best_continuations` of log_softmax(logits) without the columns `never`, in one pass, and the log p of each.
 
-    Where fewer than k are possible, −∞ stands for the others, in row and column 0. A row of NaN makes the best NaN.
+    Where fewer than k are possible, −∞ stands for the others, in row and column 0. A row with a NaN has none.
     """
     sums, steps, places = native.best(logits, total, never, k)
     places.clamp_(min=0)

@@ -15,7 +15,6 @@ from torch import Tensor
 
 from regard.data.examples import Example
 from regard.data.lexicon import best_targets, estimate, link, most_frequent, telling
-from regard.decoding.best import log_softmax_
 from regard.models.interface import OutputLayer
 from regard.text.special import EOS
 from regard.text.tokeniser import Tokeniser
@@ -99,10 +98,6 @@ class Narrowed:
         logits = F.linear(features, self._weight, self._bias)
         logits[:, -1] = log_sum_exp_of_many(logits[:, -1], self._spread.variance(features), self.others)
         return logits
-
-    def log_probs(self, features: Float[Tensor, "rows d"]) -> Float[Tensor, "rows listed"]:
-        """log p of the listed ids in the whole vocabulary; see `logits`."""
-        return log_softmax_(self.logits(features))[:, : len(self.ids)]
 
     def columns_of(self, table: Int[Tensor, "n p"]) -> Int[Tensor, "n p"]:
         """Every id, all of them listed, as its column; −1, which is no id, stays."""

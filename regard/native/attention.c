@@ -4,7 +4,6 @@ A layout says how far apart sentences, heads and places lie; the `width` numbers
 to pairs (query, key) stands in rows of `pitch` numbers, a multiple of NARROW: behind the last key they are zero. */
 
 #if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC optimize("fp-contract=fast") /* products and sums in one instruction; -std=c99 forbids it */
 #define LOOP _Pragma("GCC unroll 1")     /* else gcc takes the loop apart first and makes small vectors of the pieces */
 #define FLAT _Pragma("GCC unroll 6")
 #else

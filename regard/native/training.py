@@ -54,6 +54,9 @@ class Kernels:
         self, logits: Float32[Tensor, "rows vocab"], targets: Int64[Tensor, " rows"], smoothing: float
     ) -> float:
         """Σ of `smoothed_cross_entropy`; its gradients are written over the logits."""
+        low, high = targets.aminmax() if len(targets) else (0, 0)
+        if int(low) < 0 or int(high) >= logits.shape[1]:
+            raise IndexError(f"targets: found {int(low)} to {int(high)}, expected ids below {logits.shape[1]}")
         found: float = self._cross_entropy(logits.data_ptr(), targets.data_ptr(), *logits.shape, smoothing)
         return found
 

@@ -12,12 +12,9 @@ from regard.decoding.search import Ban, beam_search
 from regard.decoding.shortlist import Narrowed
 from regard.models.interface import Decoder, Memory, OutputLayer, SequenceToSequence, State
 from regard.models.swift import SwiftDecoder
-from regard.models.swift_encoder import SwiftEncoder
 from regard.native.inference import native
-from regard.recipe.build_recurrent import build_recurrent
 from regard.recipe.build_transformer import build_transformer
-from regard.recipe.inference import for_inference
-from regard.recipe.models import RecurrentOptions, TransformerOptions
+from regard.recipe.models import TransformerOptions
 from regard.text.special import BOS, EOS, PAD
 
 pytestmark = pytest.mark.skipif(native is None, reason="needs the compiled part of regard, and so a C compiler")
@@ -33,16 +30,6 @@ VARIANTS = {
     "rotary, narrow heads, post-norm": {"positions": "rotary", "head_width": 2, "order": "post"},
     "no positions": {"positions": "none", "scale_embedding": False},
     "concatenated": {"position_join": "concatenate", "position_width": 4, "tie_output": False},
-}
-OTHERS = {
-    "window": {"attention": "window"},
-    "linear": {"attention": "linear"},
-    "RMS": {"norm": "rms"},
-    "ε outside the root": {"norm": "layer-outside"},
-    "gated": {"activation": "swiglu"},
-    "experts": {"experts": 3},
-    "relative bias": {"positions": "relative"},
-    "ALiBi": {"positions": "alibi"},
 }
 SOURCES = [[4, 8, 5, 7, 6, 3], [7, 3], [5, 5, 4, 3]]
 
@@ -393,39 +380,3 @@ def test_whole_files_are_translated_the_same(plain):
         options = SearchOptions(beam=beam, max_ratio=1.0, max_extra=4)
         same(translate(twin, sources, options, batch_tokens=40), translate(plain, sources, options))
         assert write(twin, sources, options, batch_tokens=40) == write(plain, sources, options)
-
-
-# ---------------------------------------------------------------- who has a twin
-@pytest.mark.parametrize("name", VARIANTS)
-def test_every_variant_of_this_table_is_run_by_its_twin(name):
-    options = TransformerOptions(**(SIZES | VARIANTS[name]))
-    model = build_transformer(options, VOCAB, VOCAB, True)
-    twin = for_inference(options, model)
-    assert isinstance(twin.decoder, SwiftDecoder)
-    assert isinstance(twin.encoder, SwiftEncoder)
-
-
-@pytest.mark.parametrize("name", OTHERS)
-def test_what_the_twin_cannot_do_is_left_to_the_reference(name):
-    options = TransformerOptions(**(SIZES | OTHERS[name]))
-    model = build_transformer(options, VOCAB, VOCAB, True)
-    assert for_inference(options, model) is model
-
-
-def test_what_the_compiled_part_cannot_read_is_left_to_the_reference():
-    options = TransformerOptions(**SIZES)
-    model = build_transformer(options, VOCAB, VOCAB, True).double()
-    assert for_inference(options, model) is model
-
-
-def test_without_the_compiled_part_the_model_speaks_for_itself(monkeypatch):
-    monkeypatch.setattr("regard.recipe.inference.native", None)
-    options = TransformerOptions(**SIZES)
-    model = build_transformer(options, VOCAB, VOCAB, True)
-    assert for_inference(options, model) is model
-
-
-def test_a_recurrent_model_is_left_as_it_is():
-    options = RecurrentOptions(width=4, embedding=5)
-    model = build_recurrent(options, VOCAB, VOCAB, True)
-    assert for_inference(options, model) is model

@@ -73,6 +73,12 @@ def test_the_loss_and_its_gradients_are_those_of_double_precision(smoothing, voc
     torch.testing.assert_close(logits.double(), gradients, rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.parametrize("target", [-1, 7])
+def test_a_target_outside_the_vocabulary_is_refused(target):
+    with pytest.raises(IndexError, match=f"found {target} to {target}, expected ids below 7"):
+        differentiate(torch.zeros(1, 7), torch.tensor([target]), 0.1)
+
+
 def test_other_precisions_are_left_to_torch():
     assert fits(torch.zeros(1))
     assert not fits(torch.zeros(1), torch.zeros(1).double())
