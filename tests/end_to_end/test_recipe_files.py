@@ -84,7 +84,7 @@ def test_a_recipe_gives_a_reason_for_each_value(path):
             assert "  # " in line, f"{path.name}: {line.strip()}"
 
 
-CHOSEN = {"dates": (TRAIN, SETTINGS), "multi30k-en-de": (29_000, ())}  # pairs, and what is set over the preset
+CHOSEN = {"dates": (TRAIN, SETTINGS), "multi30k-de-en": (29_000, ())}  # pairs, and what is set over the preset
 
 
 @pytest.mark.parametrize("name", CHOSEN)
