@@ -4,7 +4,7 @@ import hashlib
 import heapq
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -33,6 +33,7 @@ class Account:
     read: int
     kept: int
     dropped: dict[str, int]
+    unit: str = "pairs"
 
     def without(self, reason: str, count: int) -> "Account":
         """The same after `count` more pairs were left out, such as those with too many tokens."""
@@ -41,7 +42,16 @@ class Account:
 
     def line(self) -> str:
         reasons = ", ".join(f"{reason} {count:,}" for reason, count in Counter(self.dropped).most_common())
-        return f"{self.name}: {self.kept:,} of {self.read:,} pairs" + (f"; left out: {reasons}" if reasons else "")
+        return f"{self.name}: {self.kept:,} of {self.read:,} {self.unit}" + (
+            f"; left out: {reasons}" if reasons else ""
+        )
+
+
+def together(accounts: Sequence[Account]) -> Account:
+    """One account of several that count the same things."""
+    dropped = sum((Counter(account.dropped) for account in accounts), Counter[str]())
+    read, kept = sum(account.read for account in accounts), sum(account.kept for account in accounts)
+    return Account(" + ".join(account.name for account in accounts), read, kept, dict(dropped), accounts[0].unit)
 
 
 @dataclass(frozen=True)
@@ -105,17 +115,22 @@ def carve(corpora: Sequence[Corpus], size: int | None, seed: int) -> list[Pair]:
             known = firsts.setdefault(pair.source, pair)
             if pair.target < known.target:
                 firsts[pair.source] = pair
-    wanted = size if size is not None else min(1000, max(1, len(firsts) // 20))
-    if wanted >= len(firsts):
+    return [firsts[source] for source in hold_out(firsts, size, seed, "pairs")]
+
+
+def hold_out(keys: Collection[str], size: int | None, seed: int, unit: str) -> list[str]:
+    """`size` of the different keys (none: 5 %, at most 1000): those with the smallest hash, in its order."""
+    wanted = size if size is not None else min(1000, max(1, len(keys) // 20))
+    if wanted >= len(keys):
         raise DataError(
-            f"data.valid_size: {wanted} validation pairs cannot be carved out of {len(firsts)} different sources; "
-            "give more data, fewer validation pairs, or a validation corpus of its own"
+            f"data.valid_size: {wanted} validation {unit} cannot be carved out of {len(keys)} different sources; "
+            f"give more data, fewer validation {unit}, or a validation corpus of its own"
         )
-    return [firsts[source] for source in heapq.nsmallest(wanted, firsts, key=lambda source: _rank(source, seed))]
+    return heapq.nsmallest(wanted, keys, key=lambda key: _rank(key, seed))
 
 
-def _rank(source: str, seed: int) -> tuple[bytes, str]:
-    return hashlib.blake2b(f"{seed}\n{source}".encode(), digest_size=8).digest(), source
+def _rank(key: str, seed: int) -> tuple[bytes, str]:
+    return hashlib.blake2b(f"{seed}\n{key}".encode(), digest_size=8).digest(), key
 
 
 def resolve(path: Path) -> Path:

@@ -58,8 +58,74 @@ class FilterRules(Section):
         return self
 
 
+class TextCorpusOptions(Section):
+    """Plain text to learn a language from; a document is what the model learns to begin and to end."""
+
+    files: Annotated[tuple[Path, ...], Field(min_length=1)]
+    valid: tuple[Path, ...] = ()  # none: held out of the files
+    documents: Literal["file", "line", "paragraph"] = "file"  # what one is; paragraphs have blank lines between them
+    # Without valid: the end of the text; null: whole documents by their hash, data.valid_size of them.
+    valid_share: Annotated[float, Field(gt=0, lt=1)] | None = 0.1
+
+
+class LabelledOptions(Section):
+    """Texts, or pairs of texts, with a label each: one file of records, or one file of plain lines for each label."""
+
+    file: Path | None = None
+    valid: Path | None = None  # of the same form; none: held out of the file
+    form: Literal["tsv", "csv", "jsonl", "trec"] = "tsv"  # of file and valid; trec: "LABEL:fine text" on each line
+    columns: tuple[str, ...] = ()  # of a tsv or csv file without a header
+    text: str = "text"  # the columns (tsv, csv, trec) or keys (jsonl) that are read
+    second: str | None = None  # of the second text of a pair
+    label: str = "label"  # trec has "label" and "fine"
+    files: dict[str, Path] = Field(default_factory=dict)  # label: file
+    valid_files: dict[str, Path] = Field(default_factory=dict)
+    weight: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1.0  # times per epoch
+
+    @model_validator(mode="after")
+    def one_form(self) -> "LabelledOptions":
+        if (self.file is None) == (not self.files):
+            found = "neither" if self.file is None else "both"
+            raise ValueError(f"found {found}; give either file (records with a label each) or files (label: file)")
+        if (self.valid is not None and self.file is None) or (self.valid_files and not self.files):
+            raise ValueError("valid goes with file, valid_files with files")
+        if self.files and self.second is not None:
+            raise ValueError("files hold one text on each line; a second text needs file, with a column or key for it")
+        if self.columns and self.form not in ("tsv", "csv"):
+            raise ValueError(f"columns name what a tsv or csv file has, but form is {self.form}")
+        wanted = [name for name in (self.text, self.second, self.label) if name is not None]
+        if len(set(wanted)) < len(wanted):
+            raise ValueError(f"text, second and label are read from {', '.join(wanted)}; name a different one for each")
+        missing = [name for name in wanted if self.columns and name not in self.columns]
+        if missing:
+            raise ValueError(f"columns: no {missing[0]!r} in {', '.join(self.columns)}; set text, second and label")
+        return self
+
+
+class ImageOptions(Section):
+    """Images with a label each: a folder of folders named by label, an .npz file, or an idx file and its labels."""
+
+    train: Path
+    train_labels: Path | None = None  # of an idx file
+    valid: Path | None = None  # none: held out of train
+    valid_labels: Path | None = None
+    size: tuple[Positive, Positive] | None = None  # rows and columns, to which images are resized; none: as they are
+    channels: Literal[1, 3] | None = None  # grey or colour; none: as they are
+    shift: Annotated[int, Field(ge=0)] = 0  # pixels that an image may move in training, each way
+    flip: bool = False  # mirror half of the images in training
+
+    @model_validator(mode="after")
+    def labels_of_something(self) -> "ImageOptions":
+        if self.valid is None and self.valid_labels is not None:
+            raise ValueError("valid_labels is given without valid")
+        return self
+
+
 class DataOptions(Section):
+    """A task reads its own kind of data: pairs of texts, or plain texts."""
+
     corpora: tuple[CorpusOptions, ...] = ()
+    texts: tuple[TextCorpusOptions, ...] = ()
     valid: CorpusOptions | None = None  # none: carved out of the corpora
     valid_size: Positive | None = None  # pairs to carve out; none: 5 %, at most 1000
     filters: FilterRules = FilterRules()

@@ -9,13 +9,14 @@ import lzma
 import re
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from io import BufferedIOBase
 from itertools import zip_longest
 from pathlib import Path
-from typing import Protocol, cast, runtime_checkable
+from typing import Protocol, TypeVar, cast, runtime_checkable
 
 from regard.data.options import BadLines
 from regard.data.pairs import Pair
@@ -26,6 +27,8 @@ BOM = b"\xef\xbb\xbf"
 UTF16 = (b"\xff\xfe", b"\xfe\xff")
 NOT_TEXT = re.compile("[\0\ud800-\udfff]")  # what a JSON escape can smuggle in
 JSON_NAMES = {dict: "an object", list: "a list", str: "a text", bool: "true or false", type(None): "null"}
+
+Record = TypeVar("Record")
 
 
 @runtime_checkable
@@ -83,7 +86,7 @@ def read_tsv(
     path: Path, bad_lines: BadLines = "refuse", dropped: Counter[str] | None = None, limit: int = LIMIT
 ) -> Iterator[Pair]:
     """Source, one tab, target on each line; there is no header and no quoting."""
-    return _records(path, _split, bad_lines, dropped, limit)
+    return read_records(path, _split, bad_lines, dropped, limit)
 
 
 def read_jsonl(
@@ -95,16 +98,17 @@ def read_jsonl(
     limit: int = LIMIT,
 ) -> Iterator[Pair]:
     """One JSON object on each line with a text under either key; other keys are ignored."""
-    return _records(path, partial(_pick, keys=(source_key, target_key)), bad_lines, dropped, limit)
+    return read_records(path, partial(_pick, keys=(source_key, target_key)), bad_lines, dropped, limit)
 
 
-def _records(
+def read_records(
     path: Path,
-    parse: Callable[[str, str], Pair | Fault],
-    bad_lines: BadLines,
-    dropped: Counter[str] | None,
-    limit: int,
-) -> Iterator[Pair]:
+    parse: Callable[[str, str], Record | Fault],
+    bad_lines: BadLines = "refuse",
+    dropped: Counter[str] | None = None,
+    limit: int = LIMIT,
+) -> Iterator[Record]:
+    """What `parse` makes of each line, given the line and the place to name should it be wrong."""
     for number, line in enumerate(_scan(path, limit), start=1):
         record = line if isinstance(line, Fault) else parse(line, f"{path}, line {number}")
         if isinstance(record, Fault):
@@ -122,23 +126,36 @@ def _split(line: str, place: str) -> Pair:
 
 
 def _pick(line: str, place: str, keys: tuple[str, str]) -> Pair | Fault:
+    record = parse_object(line, place, keys, "source_key and target_key")
+    source, target = (as_text(record[key], f"{place}: {key!r}") for key in keys)
+    if isinstance(source, Fault) or isinstance(target, Fault):
+        return source if isinstance(source, Fault) else cast(Fault, target)
+    return Pair(source, target)
+
+
+def parse_object(line: str, place: str, keys: Sequence[str], settings: str) -> dict[str, object]:
+    """The JSON object of one line, which has every one of the keys; `settings` is where a user says which they are."""
     try:
         record = json.loads(line)
     except (ValueError, RecursionError):
         raise DataError(f"{place}: found {line[:40]!r}, which is not JSON; expected one object on each line") from None
     if not isinstance(record, dict):
-        raise DataError(f"{place}: found {_named(record)}, expected an object with keys {keys[0]!r} and {keys[1]!r}")
+        expected = " and ".join(map(repr, keys))
+        raise DataError(f"{place}: found {_named(record)}, expected an object with keys {expected}")
     for key in keys:
         if key not in record:
             found = ", ".join(map(repr, list(record)[:8])) or "an empty object"
-            raise DataError(f"{place}: no key {key!r}, found {found}; set source_key and target_key")
-        if not isinstance(record[key], str):
-            raise DataError(f"{place}: {key!r} is {_named(record[key])}, expected a text")
-        if bad := NOT_TEXT.search(record[key]):
-            return Fault(
-                "bad encoding", f"{place}: {key!r} contains U+{ord(bad[0]):04X}, which is no character of a text"
-            )
-    return Pair(record[keys[0]], record[keys[1]])
+            raise DataError(f"{place}: no key {key!r}, found {found}; set {settings}")
+    return record
+
+
+def as_text(value: object, place: str) -> str | Fault:
+    """A value of a JSON object, if it is a text and all of it can be written as UTF-8."""
+    if not isinstance(value, str):
+        raise DataError(f"{place} is {_named(value)}, expected a text")
+    if bad := NOT_TEXT.search(value):
+        return Fault("bad encoding", f"{place} contains U+{ord(bad[0]):04X}, which is no character of a text")
+    return value
 
 
 def _named(value: object) -> str:
@@ -178,9 +195,16 @@ def _text(raw: bytes | None, place: str, limit: int) -> str | Fault:
 
 
 def _raw_lines(path: Path, limit: int) -> Iterator[bytes | None]:
+    with opened(path) as file:
+        yield from _cut(file, limit)
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[BufferedIOBase]:
+    """The bytes of a plain, .gz or .xz file; a file that is missing, damaged or unreadable is named."""
     try:
-        with _opened(path) as file:
-            yield from _cut(file, limit)
+        with _unpacked(path) as file:
+            yield file
     except FileNotFoundError:
         raise DataError(f"{path}: no such file; check the path") from None
     except (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile):
@@ -203,7 +227,7 @@ def _cut(file: Stream, limit: int) -> Iterator[bytes | None]:
         raw = file.readline(size)
 
 
-def _opened(path: Path) -> BufferedIOBase:
+def _unpacked(path: Path) -> BufferedIOBase:
     if path.is_dir():
         raise DataError(f"{path}: is a folder, expected a file; name the file inside it")
     match path.suffix:
