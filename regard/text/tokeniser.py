@@ -1,4 +1,4 @@
-"""What every tokeniser can do: text to ids and back, nothing lost, each id traced to its characters."""
+"""What every tokeniser can do: text to ids and back, each id traced to its characters."""
 
 import random
 from collections.abc import Sequence
@@ -19,7 +19,10 @@ class Piece:
 
 @runtime_checkable
 class Tokeniser(Protocol):
-    """`encode` adds no start or end token; `decode` leaves out the special ids, so decode(encode(x)) = x."""
+    """`encode` adds no start or end token; `decode` leaves out the special ids, so decode(encode(x)) = x.
+
+    A published tokeniser that normalises (`WordPiece`, `SentencePieces`) gives the normalised text back instead.
+    """
 
     def __len__(self) -> int: ...
     def encode(self, text: str) -> list[int]: ...
