@@ -10,17 +10,18 @@ from jaxtyping import Float
 from torch import Tensor
 
 from regard.errors import DecodingError, RecipeError
-from regard.layers.norm import EPSILON
-from regard.layers.positions import sinusoids
+from regard.recipe.build_placed import SINUSOIDS
 from regard.recipe.models import ModelOptions, TransformerOptions
 
-FARTHEST = 128  # the distance from which all share the last bucket of a relative bias, as in layers.relations
-TABLES = ("sinusoid", "learned", "none")  # positions that join the input; of "none" all rows are zero
+TABLES = (*SINUSOIDS, "learned", "none")  # positions that join the input; of "none" all rows are zero
 ACTIVATIONS = {  # what the recipe calls it: CTranslate2's name, and whether a second projection is gated by it
     "relu": ("RELU", False),
     "gelu": ("GELU", False),
+    "gelu-tanh": ("GELUTanh", False),
+    "silu": ("SWISH", False),
     "swiglu": ("SWISH", True),
     "geglu": ("GELU", True),
+    "geglu-tanh": ("GELUTanh", True),
     "reglu": ("RELU", True),
 }
 
@@ -83,10 +84,9 @@ def transformer_spec(options: TransformerOptions, weights: Mapping[str, Tensor],
     decoder = specs.transformer_spec.TransformerDecoderSpec(options.decoder_layers, options.heads, **common)
     fill_stack(encoder, encoder.embeddings[0], Part(weights, "encoder."), options, rows)
     fill_stack(decoder, decoder.embeddings, Part(weights, "decoder."), options, rows)
-    output = Part(weights, "decoder.output.")
-    fill_linear(decoder.projection, output.within("table.") if options.tie_output else output)
+    fill_output(decoder.projection, Part(weights, "decoder.output."))
     spec = specs.TransformerSpec(encoder, decoder)
-    spec.config.layer_norm_epsilon = EPSILON
+    spec.config.layer_norm_epsilon = options.norm_epsilon
     spec.config.add_source_eos = True
     return spec
 
@@ -119,7 +119,7 @@ def fill_stack(stack: Any, embeddings: Any, part: Part, options: TransformerOpti
         fill_layer(layer, part.within(f"layers.{number}."), options)
         if options.positions == "relative":
             layer.self_attention.relative_attention_bias = part["relation.table.weight"]
-            layer.self_attention.relative_attention_max_distance = np.int32(FARTHEST)
+            layer.self_attention.relative_attention_max_distance = np.int32(options.position_farthest)
     if options.order == "pre":
         fill_norm(stack.layer_norm, part.within("norm."))
 
@@ -129,10 +129,10 @@ def position_table(options: TransformerOptions, part: Part, rows: int, place: in
     match options.positions:
         case "learned":
             table = part["entrance.positions.table.table.weight"]
-        case "sinusoid":
-            table = sinusoids(rows, place or options.width, options.position_base).float()
-        case _:
+        case "none":
             table = torch.zeros(rows, options.width)  # without a table CTranslate2 would add sinusoids of its own
+        case waves:
+            table = SINUSOIDS[waves](rows, place or options.width, options.position_base).float()
     return F.pad(table, (options.width - table.shape[1], 0))
 
 
@@ -148,7 +148,8 @@ def fill_layer(layer: Any, part: Part, options: TransformerOptions) -> None:
     if ACTIVATIONS[options.activation][1]:
         gate, value = (layer.ffn.linear_0, layer.ffn.linear_0_noact)
         gate.weight, value.weight = (half.clone() for half in inner["weight"].chunk(2))
-        gate.bias, value.bias = (half.clone() for half in inner["bias"].chunk(2))
+        if options.bias:
+            gate.bias, value.bias = (half.clone() for half in inner["bias"].chunk(2))
     else:
         fill_linear(layer.ffn.linear_0, inner)
     fill_linear(layer.ffn.linear_1, part.within("feedforward.outer."))
@@ -157,6 +158,13 @@ def fill_layer(layer: Any, part: Part, options: TransformerOptions) -> None:
 
 def fill_linear(linear: Any, part: Part) -> None:
     linear.weight = part["weight"]
+    if "bias" in part:
+        linear.bias = part["bias"]
+
+
+def fill_output(linear: Any, part: Part) -> None:
+    """Its weight, which may be that of the embedding, and its own bias."""
+    linear.weight = part["table.weight" if "table.weight" in part else "weight"]
     if "bias" in part:
         linear.bias = part["bias"]
 

@@ -83,11 +83,11 @@ class SelfAttention(nn.Module):
     The three projections of all heads are one packed layer: one large product is faster than three.
     """
 
-    def __init__(self, width: int, heads: int, head_width: int, kernel: Kernel[Any]) -> None:
+    def __init__(self, width: int, heads: int, head_width: int, kernel: Kernel[Any], bias: bool = True) -> None:
         super().__init__()
         self.heads, self.head_width, self.kernel = heads, head_width, kernel
-        self.packed = xavier(nn.Linear(width, 3 * heads * head_width), parts=3)
-        self.output = xavier(nn.Linear(heads * head_width, width))
+        self.packed = xavier(nn.Linear(width, 3 * heads * head_width, bias), parts=3)
+        self.output = xavier(nn.Linear(heads * head_width, width, bias))
 
     def begin(self, x: Float[Tensor, "n t d"]) -> Cache:
         """The memory of nothing, for the rows of x."""
@@ -112,12 +112,12 @@ class SelfAttention(nn.Module):
 class CrossAttention(nn.Module):
     """The same, with queries from x and keys and values from a memory that `remember` projects once."""
 
-    def __init__(self, width: int, heads: int, head_width: int, kernel: Kernel[KeyValues]) -> None:
+    def __init__(self, width: int, heads: int, head_width: int, kernel: Kernel[KeyValues], bias: bool = True) -> None:
         super().__init__()
         self.heads, self.kernel = heads, kernel
-        self.query = xavier(nn.Linear(width, heads * head_width))
-        self.packed = xavier(nn.Linear(width, 2 * heads * head_width), parts=2)
-        self.output = xavier(nn.Linear(heads * head_width, width))
+        self.query = xavier(nn.Linear(width, heads * head_width, bias))
+        self.packed = xavier(nn.Linear(width, 2 * heads * head_width, bias), parts=2)
+        self.output = xavier(nn.Linear(heads * head_width, width, bias))
 
     def remember(self, memory: Float[Tensor, "n s d"]) -> KeyValues:
         k, v = unpack(self.packed(memory), 2, self.heads)

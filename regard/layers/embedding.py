@@ -1,5 +1,6 @@
 """Tokens to vectors and back."""
 
+import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
@@ -21,17 +22,16 @@ class TokenEmbedding(nn.Module):
 
 
 class TiedOutput(nn.Module):
-    """logits = E x with the very table of the embedding, unscaled and without bias. Press & Wolf 2017."""
+    """logits = E x + b with the very table of the embedding, unscaled; often without b. Press & Wolf 2017."""
 
-    bias: None = None
-
-    def __init__(self, embedding: TokenEmbedding) -> None:
+    def __init__(self, embedding: TokenEmbedding, bias: bool = False) -> None:
         super().__init__()
         self.table = embedding.table
+        self.bias = nn.Parameter(torch.zeros(embedding.table.num_embeddings)) if bias else None
 
     @property
     def weight(self) -> Float[Tensor, "vocab d"]:
         return self.table.weight
 
     def forward(self, x: Float[Tensor, "*rows d"]) -> Float[Tensor, "*rows vocab"]:
-        return F.linear(x, self.weight)
+        return F.linear(x, self.weight, self.bias)

@@ -1,5 +1,6 @@
 """Where a token stands: tables joined to the input (sinusoids, learned), and how each one gets in."""
 
+from collections.abc import Callable
 from typing import Protocol, runtime_checkable
 
 import torch
@@ -20,6 +21,15 @@ def sinusoids(length: int, width: int, base: float = 10_000.0) -> Float[Tensor, 
     return torch.stack([angles.sin(), angles.cos()], -1).flatten(1)  # (t, d/2, 2) → (t, d)
 
 
+def sinusoids_in_halves(length: int, width: int, base: float) -> Float[Tensor, "t d"]:
+    """The numbers of `sinusoids` in another order: all sines, then all cosines, as Marian has them."""
+    pairs = sinusoids(length, width, base)
+    return torch.cat([pairs[:, 0::2], pairs[:, 1::2]], -1)
+
+
+Waves = Callable[[int, int, float], Tensor]  # `sinusoids`, or the same in another order
+
+
 @runtime_checkable
 class Table(Protocol):
     """One vector for each position from `start` on."""
@@ -28,18 +38,18 @@ class Table(Protocol):
 
 
 class Sinusoid(nn.Module):
-    """Rows of `sinusoids`, computed once; the table grows when a longer input comes."""
+    """Rows of `waves`, computed once; the table grows when a longer input comes."""
 
     table: Tensor
 
-    def __init__(self, rows: int, width: int, base: float) -> None:
+    def __init__(self, rows: int, width: int, base: float, waves: Waves = sinusoids) -> None:
         super().__init__()
-        self.width, self.base = width, base
+        self.width, self.base, self.waves = width, base, waves
         self.register_buffer("table", self.rows(rows), persistent=False)
 
     def rows(self, length: int) -> Float[Tensor, "t d"]:
         # Rounded to float32 at every growth, or a model in float64 would meet two versions of one row.
-        return sinusoids(length, self.width, self.base).float()
+        return self.waves(length, self.width, self.base).float()
 
     def forward(self, length: int, start: int) -> Float[Tensor, "t d"]:
         table = self.table

@@ -97,7 +97,7 @@ def bucket(far: Int[Tensor, " o"], buckets: int, farthest: int) -> Int[Tensor, "
 class RelativeBias(nn.Module):
     """bias(i, j) = b[head, bucket(j − i)], one trained value for each head and bucket, shared by the layers."""
 
-    def __init__(self, heads: int, causal: bool, buckets: int = 32, farthest: int = 128) -> None:
+    def __init__(self, heads: int, causal: bool, buckets: int, farthest: int) -> None:
         super().__init__()
         self.place = buckets_of_past if causal else buckets_both_ways
         self.buckets, self.farthest = buckets, farthest

@@ -96,3 +96,8 @@ def parameters(model: nn.Module) -> int:
 
 def no_summary(values: Float[Tensor, "n s d"]) -> Float[Tensor, "n 0"]:
     return torch.zeros(len(values), 0, dtype=values.dtype, device=values.device)
+
+
+def nothing_read(rows: int) -> Memory:
+    """The memory of a decoder that has no source."""
+    return Memory(torch.zeros(rows, 0, 0), torch.zeros(rows, 0, dtype=torch.bool), torch.zeros(rows, 0))

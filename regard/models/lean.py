@@ -25,7 +25,10 @@ class Affine:
 
     @classmethod
     def of(cls, linear: nn.Linear, native: Native) -> "Affine":
-        return cls(linear.weight.detach().mT.contiguous(), linear.bias.detach(), native)
+        """A layer without a bias has one of zeros here: inference.c always adds one."""
+        bias: Tensor | None = linear.bias
+        zeros = linear.weight.new_zeros(linear.out_features)
+        return cls(linear.weight.detach().mT.contiguous(), zeros if bias is None else bias.detach(), native)
 
     def __call__(self, x: Float[Tensor, "n d"], least: float = -math.inf) -> Float[Tensor, "n e"]:
         """max(x W + b, least)."""

@@ -41,11 +41,17 @@ class EncoderLayer(nn.Module):
         self.around_attention, self.around_feedforward = around_attention, around_feedforward
 
     def forward(
-        self, x: Float[Tensor, "n s d"], mask: Bool[Tensor, "n s"], relative: Relative
+        self, x: Float[Tensor, "n s d"], mask: Bool[Tensor, "n s"] | None, relative: Relative
     ) -> Float[Tensor, "n s d"]:
-        y = self.around_attention.before(x)
-        x = self.around_attention.after(x, self.attention(y, self.attention.begin(y), mask, relative)[0])
-        return self.around_feedforward(x, self.feedforward)
+        return self.step(x, self.attention.begin(x), mask, relative)[0]
+
+    def step(
+        self, x: Float[Tensor, "n t d"], past: Cache, mask: Bool[Tensor, "n k"] | None, relative: Relative
+    ) -> tuple[Float[Tensor, "n t d"], Cache]:
+        """The same for positions that follow a past; the second result is the past of the next call."""
+        y, seen = self.attention(self.around_attention.before(x), past, mask, relative)
+        x = self.around_attention.after(x, y)
+        return self.around_feedforward(x, self.feedforward), seen
 
 
 class TransformerEncoder(nn.Module):

@@ -4,9 +4,17 @@ import torch
 
 from regard.models.interface import SequenceToSequence
 from regard.recipe.build_convolutional import build_bytenet, build_convs2s
+from regard.recipe.build_gpt import build_gpt
 from regard.recipe.build_recurrent import build_recurrent
 from regard.recipe.build_transformer import build_transformer
-from regard.recipe.models import ByteNetOptions, ConvS2SOptions, ModelOptions, RecurrentOptions, TransformerOptions
+from regard.recipe.models import (
+    ByteNetOptions,
+    ConvS2SOptions,
+    GptOptions,
+    ModelOptions,
+    RecurrentOptions,
+    TransformerOptions,
+)
 
 
 def build(
@@ -24,3 +32,5 @@ def build(
                 return build_bytenet(options, source_vocab, target_vocab, shared)
             case ConvS2SOptions():
                 return build_convs2s(options, source_vocab, target_vocab, shared)
+            case GptOptions():
+                return build_gpt(options, target_vocab)

@@ -9,8 +9,8 @@ from regard.models.transformer import TransformerDecoder, TransformerEncoder
 from regard.native.inference import native
 from regard.recipe.models import ModelOptions, TransformerOptions
 
-ACTIVATIONS = ("relu", "gelu")
-POSITIONS = ("sinusoid", "learned", "rotary", "none")
+ACTIVATIONS = ("relu", "gelu", "gelu-tanh", "silu")
+POSITIONS = ("sinusoid", "sinusoid-halves", "learned", "rotary", "none")
 
 
 def for_inference(options: ModelOptions, model: SequenceToSequence) -> SequenceToSequence:

@@ -8,36 +8,68 @@ from regard.section import Section
 
 Positive = Annotated[int, Field(gt=0)]
 Probability = Annotated[float, Field(ge=0.0, lt=1.0)]
+Epsilon = Annotated[float, Field(ge=0.0, lt=1.0)]
+FEWEST_BUCKETS = 4  # two ways, near and far
+Activation = Literal["relu", "gelu", "gelu-tanh", "silu", "swiglu", "geglu", "geglu-tanh", "reglu"]
 
 
-class TransformerOptions(Section):
-    """Vaswani et al. 2017, and what came after it, one choice per line."""
+class StackOptions(Section):
+    """What every stack of attention layers has, whichever family it belongs to."""
 
-    kind: Literal["transformer"] = "transformer"
+    kind: str  # each family says its own
     width: Positive = 256  # d_model
     heads: Positive = 4
     head_width: Positive | None = None  # d_k = d_v of one head; none: width / heads
     feedforward: Positive = 1024
+    dropout: Probability = 0.1
+    attention_dropout: Probability = 0.0  # above 0 leaves the CPU's flash kernel
+    norm: Literal["layer", "layer-outside", "rms"] = "layer"  # ε inside the root, ε outside it, no mean
+    norm_epsilon: Epsilon = 1e-5
+    order: Literal["pre", "post"] = "pre"
+    activation: Activation = "relu"
+    bias: bool = True  # of the linear layers of attention and feed-forward
+    attention: Literal["full", "window", "linear"] = "full"  # self-attention; cross-attention is always full
+    window: Positive = 64  # positions each side, for "window"
+
+
+Positions = Literal["sinusoid", "sinusoid-halves", "learned", "relative", "rotary", "alibi", "none"]
+
+
+class PlacedOptions(StackOptions):
+    """A stack over tokens, which must be told their order."""
+
+    positions: Positions = "sinusoid"
+    position_join: Literal["add", "concatenate"] = "add"  # for sinusoids and learned
+    position_width: Positive | None = None  # when concatenated; none: width / 4
+    position_base: Annotated[float, Field(gt=1.0)] = 10_000.0  # C of the sinusoids and of rotary
+    position_buckets: Annotated[int, Field(ge=FEWEST_BUCKETS)] = 32  # of relative: distances that are told apart
+    position_farthest: Positive = 128  # of relative: the distance from which all share the last bucket
+    max_length: Positive = 1024  # rows of the position table
+    scale_embedding: bool = True  # × √width
+    tie_output: bool = True  # output layer = embedding of what is written
+    output_bias: bool | None = None  # of the output layer; none: it has one unless it is tied
+
+
+class TransformerOptions(PlacedOptions):
+    """Vaswani et al. 2017, and what came after it, one choice per line."""
+
+    kind: Literal["transformer"] = "transformer"
     experts: Positive | None = None  # feed-forward networks in each layer; none: one, for all positions
     active: Annotated[int, Field(ge=2)] = 2  # experts of each position; the weight of one alone would teach no gate
     balance: Annotated[float, Field(ge=0.0, allow_inf_nan=False)] = 0.01  # weight of the loss that spreads the load
     encoder_layers: Positive = 4
     decoder_layers: Positive = 4
-    dropout: Probability = 0.1
-    attention_dropout: Probability = 0.0  # above 0 leaves the CPU's flash kernel
-    norm: Literal["layer", "layer-outside", "rms"] = "layer"  # ε inside the root, ε outside it, no mean
-    order: Literal["pre", "post"] = "pre"
-    activation: Literal["relu", "gelu", "swiglu", "geglu", "reglu"] = "relu"
-    positions: Literal["sinusoid", "learned", "relative", "rotary", "alibi", "none"] = "sinusoid"
-    position_join: Literal["add", "concatenate"] = "add"  # for sinusoid and learned
-    position_width: Positive | None = None  # when concatenated; none: width / 4
-    position_base: Annotated[float, Field(gt=1.0)] = 10_000.0  # C of the sinusoids and of rotary
-    max_length: Positive = 1024  # rows of the position table
-    attention: Literal["full", "window", "linear"] = "full"  # self-attention; cross-attention is always full
-    window: Positive = 64  # positions each side, for "window"
-    scale_embedding: bool = True  # × √width
-    tie_output: bool = True  # output layer = target embedding
     share_embeddings: bool = True  # source = target embedding, with a joint vocabulary
+
+
+class GptOptions(PlacedOptions):
+    """Radford et al. 2018, 2019: one stack that sees what came before, and nothing else."""
+
+    kind: Literal["gpt"] = "gpt"
+    activation: Activation = "gelu"
+    positions: Positions = "learned"
+    scale_embedding: bool = False  # × √width
+    layers: Positive = 4
 
 
 class RecurrentOptions(Section):
@@ -90,5 +122,5 @@ class ConvS2SOptions(Section):
 
 
 ModelOptions = Annotated[
-    TransformerOptions | RecurrentOptions | ByteNetOptions | ConvS2SOptions, Field(discriminator="kind")
+    TransformerOptions | RecurrentOptions | ByteNetOptions | ConvS2SOptions | GptOptions, Field(discriminator="kind")
 ]

@@ -18,7 +18,7 @@ from regard.recipe.build_recurrent import (
     query_width,
     read_width,
 )
-from regard.recipe.build_transformer import GATED
+from regard.recipe.build_stack import GATED
 from regard.recipe.models import ByteNetOptions, ConvS2SOptions, ModelOptions, RecurrentOptions, TransformerOptions
 
 CHUNK = 64  # tokens that causal linear attention takes at a time
@@ -44,6 +44,8 @@ class Cost:
                 return bytenet(self.model, source, target) + output
             case ConvS2SOptions():
                 return convs2s(self.model, source, target) + output
+            case _:
+                raise TypeError(f"{self.model.kind}: what it costs is not known, for it reads no pairs")
 
     def training(self, source: int, target: int) -> int:
         """The backward pass multiplies twice as much: once for the inputs, once for the weights."""

@@ -16,11 +16,11 @@ from regard.data.pairs import Pair
 from regard.engine import TorchEngine, load
 from regard.explaining.chart import Point, Series
 from regard.explaining.study_page import Contents, Figure, Table
+from regard.jobs.translate import learn_vocabularies
 from regard.models.interface import SequenceToSequence
 from regard.recipe.folder import fresh_model
 from regard.recipe.presets import choose
 from regard.recipe.recipe import overlay, parse, with_settings
-from regard.run import learn_vocabularies
 from regard.studies.report import Report
 from regard.studies.rows import ROW, Plan, Row
 from regard.tasks.translate import Batch, Vocabularies, collate

@@ -56,7 +56,7 @@ def test_greedy_outputs_are_the_same(variant, tmp_path):
 
 @pytest.mark.parametrize("name", ["as published", "RMS norm", "learned positions", "relative bias", "rotary"])
 def test_without_length_penalty_the_widest_search_is_the_same(name, tmp_path):
-    folder = tiny(tmp_path, **{**VARIANTS[name], "tie_output": False}, bias=unsaid())
+    folder = tiny(tmp_path, **{**VARIANTS[name], "tie_output": False}, said=unsaid())
     options = SearchOptions(beam=4, length_penalty=0.0, cap=9)
     same(translate(folder.model, SOURCES, options), searcher(folder, tmp_path).translate(SOURCES, options))
 
@@ -69,7 +69,7 @@ def test_one_vocabulary_for_both_sides(tmp_path):
 
 
 def test_with_length_penalty_our_search_goes_on_longer_and_never_finds_less(tmp_path):
-    folder = tiny(tmp_path, tie_output=False, bias=unsaid())
+    folder = tiny(tmp_path, tie_output=False, said=unsaid())
     options = SearchOptions(beam=3, length_penalty=1.0, cap=12)
     ours = translate(folder.model, SOURCES, options)
     theirs = searcher(folder, tmp_path).translate(SOURCES, options)
@@ -79,7 +79,7 @@ def test_with_length_penalty_our_search_goes_on_longer_and_never_finds_less(tmp_
 
 
 def test_the_n_best_come_in_order_and_are_not_more_than_asked_for(tmp_path):
-    folder = tiny(tmp_path, tie_output=False, bias=unsaid())
+    folder = tiny(tmp_path, tie_output=False, said=unsaid())
     found = searcher(folder, tmp_path).translate(SOURCES, SearchOptions(beam=4, n_best=3, length_penalty=0.5, cap=12))
     for outputs in found:
         assert [one.score for one in outputs] == sorted((one.score for one in outputs), reverse=True)
@@ -87,7 +87,7 @@ def test_the_n_best_come_in_order_and_are_not_more_than_asked_for(tmp_path):
 
 
 def test_every_output_keeps_to_the_length_of_its_own_source(tmp_path):
-    folder = tiny(tmp_path, tie_output=False, bias=unsaid(EOS))  # a model that never ends
+    folder = tiny(tmp_path, tie_output=False, said=unsaid(EOS))  # a model that never ends
     options = SearchOptions(beam=2, max_ratio=1.0, max_extra=2)
     theirs = searcher(folder, tmp_path).translate(SOURCES, options)
     assert [len(found[0].tokens) for found in theirs] == [len(source) + 3 for source in SOURCES]
@@ -95,7 +95,7 @@ def test_every_output_keeps_to_the_length_of_its_own_source(tmp_path):
 
 
 def test_forbidden_tokens_never_come_out_and_change_no_score(tmp_path):
-    folder = tiny(tmp_path, tie_output=False, bias=unsaid(weight=3.0))  # a model that would say little else
+    folder = tiny(tmp_path, tie_output=False, said=unsaid(weight=3.0))  # a model that would say little else
     options = SearchOptions(beam=1, cap=12)
     theirs = searcher(folder, tmp_path).translate(SOURCES, options)
     assert all(NEVER.isdisjoint(found[0].tokens) for found in theirs)
@@ -104,7 +104,7 @@ def test_forbidden_tokens_never_come_out_and_change_no_score(tmp_path):
 
 @pytest.mark.parametrize("beam", [1, 3])
 def test_forced_tokens_begin_the_output_and_count_in_its_score(beam, tmp_path):
-    folder = tiny(tmp_path, tie_output=False, bias=unsaid())
+    folder = tiny(tmp_path, tie_output=False, said=unsaid())
     prefixes = rows((2, 0, 3, 1), len(TARGET), seed=4)
     options = SearchOptions(beam=beam, length_penalty=0.0, cap=9)
     theirs = searcher(folder, tmp_path).translate(SOURCES, options, prefixes)

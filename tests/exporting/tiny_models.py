@@ -25,9 +25,20 @@ VARIANTS = {
     "learned positions": {"positions": "learned"},
     "no positions": {"positions": "none"},
     "relative bias": {"positions": "relative"},
+    "relative bias of few buckets": {"positions": "relative", "position_buckets": 8, "position_farthest": 20},
     "rotary": {"positions": "rotary"},
     "rotary, another base": {"positions": "rotary", "position_base": 50.0},
     "sinusoids of another base": {"position_base": 50.0},
+    "sinusoids in halves": {"positions": "sinusoid-halves"},
+    "another ε, no biases, tanh GELU": {"norm_epsilon": 0.1, "bias": False, "activation": "gelu-tanh"},
+    "RMS of another ε, no biases, gated": {
+        "norm": "rms",
+        "norm_epsilon": 0.1,
+        "bias": False,
+        "activation": "geglu-tanh",
+    },
+    "SiLU, a bias on the tied output": {"activation": "silu", "output_bias": True},
+    "untied without a bias": {"tie_output": False, "output_bias": False},
     "wide heads": {"head_width": 6},
     "narrow rotary heads": {"head_width": 2, "positions": "rotary"},
     "untied, unscaled": {"tie_output": False, "scale_embedding": False},
@@ -41,8 +52,8 @@ VARIANTS = {
 }
 
 
-def tiny(path: Path, *, shared: bool = False, bias: Tensor | None = None, **model: object) -> ModelFolder:
-    """A model with weights large enough that everything has an effect. `bias` is that of an untied output layer."""
+def tiny(path: Path, *, shared: bool = False, said: Tensor | None = None, **model: object) -> ModelFolder:
+    """A model with weights large enough that everything has an effect. `said` is the bias of an untied output layer."""
     tree = {
         "data": {"corpora": [{"source": "a", "target": "b"}], "max_tokens": 64},
         "text": {"kind": "characters", "shared": shared},
@@ -55,8 +66,8 @@ def tiny(path: Path, *, shared: bool = False, bias: Tensor | None = None, **mode
     with torch.no_grad():
         for parameter in network.parameters():
             parameter.add_(0.2 * torch.randn(parameter.shape, generator=generator))
-        if bias is not None:
-            network.decoder.output.bias.copy_(bias)
+        if said is not None:
+            network.decoder.output.bias.copy_(said)
     return ModelFolder(path, recipe, vocabularies, network)
 
 

@@ -1,9 +1,23 @@
 """One table of model families. A new decoder, position kind or attention enters every law by one line here."""
 
-import torch
-from torch import Tensor
+from functools import partial
 
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from regard.layers.attention import SelfAttention
+from regard.layers.dropout import Dropout
+from regard.layers.embedding import TiedOutput, TokenEmbedding
+from regard.layers.feedforward import FeedForward
+from regard.layers.kernels import Full, Linear, Window
+from regard.layers.norm import LayerNorm
+from regard.layers.positions import Added, Learned, Unplaced
+from regard.layers.relations import RelativeBias, Rotary, Unrelated
+from regard.layers.residual import PostNorm, PreNorm
+from regard.models.gpt import Gpt, Nothing
 from regard.models.interface import Memory, SequenceToSequence
+from regard.models.transformer import EncoderLayer, Entrance
 from regard.recipe import build as building
 from regard.recipe.models import ByteNetOptions, ConvS2SOptions, RecurrentOptions, TransformerOptions
 from regard.text.special import PAD
@@ -91,12 +105,62 @@ FAMILIES = {
     "Transformer, window, rotary": transformer(attention="window", window=1, positions="rotary"),
     "Transformer, linear": transformer(attention="linear"),
     "Transformer, linear, no positions": transformer(attention="linear", positions="none"),
+    "Transformer, as T5": transformer(
+        norm="rms",
+        activation="geglu-tanh",
+        bias=False,
+        scale_embedding=False,
+        positions="relative",
+        position_buckets=6,
+        position_farthest=5,
+        output_bias=True,
+    ),
+    "Transformer, as Marian": transformer(
+        order="post", activation="silu", positions="sinusoid-halves", norm_epsilon=0.1, output_bias=True
+    ),
+    "Transformer, untied without any bias": transformer(
+        activation="gelu-tanh", bias=False, tie_output=False, output_bias=False
+    ),
 }
+
+
+def gpt(vocab: int, *, around=PreNorm, kernel=Full, relation=Unrelated, learned=True) -> SequenceToSequence:
+    """A decoder that reads no memory, behind an encoder that gives none."""
+    torch.manual_seed(13)
+    embedding = TokenEmbedding(vocab, 12, 1.0)
+    layers = [
+        EncoderLayer(
+            SelfAttention(12, 3, 4, kernel(causal=True)),
+            FeedForward(12, 7, F.gelu),
+            *(around(LayerNorm(12), Dropout(0.0)) for _ in range(2)),
+        )
+        for _ in range(2)
+    ]
+    entrance = Entrance(embedding, Added(Learned(24, 12)) if learned else Unplaced(), Dropout(0.0))
+    norm = LayerNorm(12) if around is PreNorm else nn.Identity()
+    return SequenceToSequence(Nothing(), Gpt(entrance, relation(), layers, norm, TiedOutput(embedding)))
+
+
+SOURCELESS = {
+    "GPT": gpt,
+    "GPT, post-norm, linear": partial(gpt, around=PostNorm, kernel=Linear),
+    "GPT, rotary, window": partial(
+        gpt, kernel=partial(Window, size=2), relation=partial(Rotary, 24, 4, 100.0), learned=False
+    ),
+    "GPT, relative bias": partial(
+        gpt, relation=partial(RelativeBias, 3, causal=True, buckets=6, farthest=5), learned=False
+    ),
+}
+MODELS = (*FAMILIES, *SOURCELESS)
 
 
 def build(name: str, target_vocab: int = TARGET_VOCAB) -> SequenceToSequence:
     """The family's model in float64, with weights large enough that everything has an effect."""
-    model = building.build(FAMILIES[name], SOURCE_VOCAB, target_vocab, shared=False, seed=13).double().eval()
+    if name in SOURCELESS:
+        model = SOURCELESS[name](target_vocab)
+    else:
+        model = building.build(FAMILIES[name], SOURCE_VOCAB, target_vocab, shared=False, seed=13)
+    model = model.double().eval()
     torch.manual_seed(13)
     with torch.no_grad():
         for parameter in model.parameters():

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from families import FAMILIES, build, encode, pad
+from families import FAMILIES, MODELS, build, encode, pad
 
 from regard.models.interface import Memory
 
@@ -12,6 +12,7 @@ LENGTH = TARGETS.shape[1]
 
 COLUMNS = {"ByteNet", "ByteNet, stretched, five taps, untied"}  # whose memory has one column for each step
 ORDERLESS = {"Transformer, no positions", "Transformer, linear, no positions"}
+that_read_a_source = pytest.mark.parametrize("family", FAMILIES, indirect=True, scope="module")
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -20,7 +21,7 @@ def _no_gradients():
         yield
 
 
-@pytest.fixture(params=FAMILIES, scope="module")
+@pytest.fixture(params=MODELS, scope="module")
 def family(request):
     return request.param
 
@@ -113,6 +114,7 @@ def test_no_decoder_sees_the_future(model, memory, logits):
         assert not torch.allclose(after[position, position], logits[0, position])
 
 
+@that_read_a_source
 def test_every_source_word_reaches_the_logits(model, logits):
     source = SOURCES[0]
     changed = [[*source[:i], 1, *source[i + 1 :]] for i in range(len(source))]
@@ -120,6 +122,7 @@ def test_every_source_word_reaches_the_logits(model, logits):
     assert ((after - logits[:1]).abs().amax((1, 2)) > 1e-9).all()
 
 
+@that_read_a_source
 def test_the_encoder_commutes_with_permutation_exactly_when_it_has_no_order(model, family):
     order = torch.tensor([3, 0, 5, 1, 4, 2])
     tokens, mask = pad(SOURCES[:1])
@@ -127,6 +130,7 @@ def test_the_encoder_commutes_with_permutation_exactly_when_it_has_no_order(mode
     assert torch.allclose(permuted[:, :6], plain[:, order]) == (family in ORDERLESS)
 
 
+@that_read_a_source
 def test_the_order_of_memory_means_nothing_to_a_decoder_that_attends(model, family, memory, logits):
     """Positions are the encoder's business: attention over memory reads a set."""
     order = torch.tensor([3, 0, 5, 1, 4, 2, *range(6, memory.mask.shape[1])])

@@ -4,7 +4,7 @@ from itertools import product
 
 import pytest
 import torch
-from families import FAMILIES, build, encode
+from families import MODELS, build, encode
 
 from regard.decoding.options import SearchOptions
 from regard.decoding.search import beam_search
@@ -14,7 +14,7 @@ SOURCES = [[4, 8, 5, 3], [7, 3]]
 VOCAB, LONGEST = 5, 3
 
 
-@pytest.fixture(params=FAMILIES, scope="module")
+@pytest.fixture(params=MODELS, scope="module")
 def model(request):
     return build(request.param, VOCAB)
 

@@ -120,3 +120,18 @@ def test_selecting_rows_of_a_cache_repeats_and_reorders_them():
     chosen = cache.select(torch.tensor([2, 0, 2, 2]))
     torch.testing.assert_close(chosen.keys, torch.stack([cache.keys[i] for i in (2, 0, 2, 2)]))
     torch.testing.assert_close(chosen.values, torch.stack([cache.values[i] for i in (2, 0, 2, 2)]))
+
+
+def test_without_biases_attention_is_that_of_biases_of_zero():
+    x, y = randn(2, 3, 6), randn(2, 4, 6)
+    for kind in (SelfAttention, CrossAttention):
+        plain, full = (kind(6, 2, 5, Full(causal=False), bias=bias).double() for bias in (False, True))
+        full.load_state_dict(plain.state_dict(), strict=False)  # whose own biases begin at zero
+        ours, theirs = (
+            layer(x, layer.begin(x), None, Relative())[0]
+            if kind is SelfAttention
+            else layer(x, layer.remember(y), None)
+            for layer in (plain, full)
+        )
+        torch.testing.assert_close(ours, theirs)
+        assert all(name.endswith("weight") for name in plain.state_dict())

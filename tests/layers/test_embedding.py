@@ -33,3 +33,13 @@ def test_each_part_of_a_packed_layer_is_drawn_by_its_own_fans():
     for part in layer.weight.chunk(3):
         assert 0.95 * bound < part.abs().max().item() <= bound
     assert layer.bias.count_nonzero() == 0
+
+
+def test_a_bias_of_a_tied_output_begins_at_zero_and_is_added():
+    embedding, x = TokenEmbedding(7, 4, scale=2.0), torch.randn(2, 3, 4)
+    output = TiedOutput(embedding, bias=True)
+    assert torch.equal(output(x), TiedOutput(embedding)(x))
+    with torch.no_grad():
+        output.bias.copy_(torch.arange(7.0))
+    torch.testing.assert_close(output(x) - TiedOutput(embedding)(x), torch.arange(7.0).expand(2, 3, 7))
+    assert list(output.state_dict()) == ["bias", "table.weight"]

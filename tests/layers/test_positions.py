@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from regard.errors import DecodingError
-from regard.layers.positions import Added, Concatenated, Learned, Sinusoid, Unplaced, sinusoids
+from regard.layers.positions import Added, Concatenated, Learned, Sinusoid, Unplaced, sinusoids, sinusoids_in_halves
 
 
 def test_sinusoids_begin_as_the_paper_says():
@@ -61,3 +61,12 @@ def test_positions_are_added_concatenated_or_absent():
     assert torch.equal(both[..., :4], x)
     assert torch.equal(both[1, :, 4:], rows)
     assert torch.equal(Unplaced()(x, 1), x)
+
+
+def test_in_halves_all_sines_come_before_all_cosines():
+    table = sinusoids_in_halves(5, 6, 50.0)
+    for position in range(5):
+        angles = [position / 50 ** (2 * i / 6) for i in range(3)]
+        assert table[position].tolist() == pytest.approx([*map(math.sin, angles), *map(math.cos, angles)])
+    grown = Sinusoid(2, 6, 50.0, sinusoids_in_halves)
+    assert torch.equal(grown(4, 1), table[1:].float())

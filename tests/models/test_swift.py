@@ -30,6 +30,14 @@ VARIANTS = {
     "rotary, narrow heads, post-norm": {"positions": "rotary", "head_width": 2, "order": "post"},
     "no positions": {"positions": "none", "scale_embedding": False},
     "concatenated": {"position_join": "concatenate", "position_width": 4, "tie_output": False},
+    "no biases, another ε": {"bias": False, "norm_epsilon": 0.3},
+    "as Marian": {"order": "post", "activation": "silu", "positions": "sinusoid-halves", "output_bias": True},
+    "tanh GELU, untied without a bias": {
+        "activation": "gelu-tanh",
+        "bias": False,
+        "tie_output": False,
+        "output_bias": False,
+    },
 }
 SOURCES = [[4, 8, 5, 7, 6, 3], [7, 3], [5, 5, 4, 3]]
 

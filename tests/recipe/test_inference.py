@@ -18,6 +18,9 @@ VARIANTS = {
     "wide heads": {"head_width": 6, "tie_output": False},
     "rotary": {"positions": "rotary"},
     "no positions": {"positions": "none"},
+    "no biases, another ε": {"bias": False, "norm_epsilon": 1e-6},
+    "SiLU, sinusoids in halves": {"activation": "silu", "positions": "sinusoid-halves"},
+    "tanh GELU, a bias on the tied output": {"activation": "gelu-tanh", "output_bias": True},
 }
 OTHERS = {
     "window": {"attention": "window"},
@@ -25,6 +28,7 @@ OTHERS = {
     "RMS": {"norm": "rms"},
     "ε outside the root": {"norm": "layer-outside"},
     "gated": {"activation": "swiglu"},
+    "gated by the tanh form": {"activation": "geglu-tanh"},
     "experts": {"experts": 3},
     "relative bias": {"positions": "relative"},
     "ALiBi": {"positions": "alibi"},

@@ -12,7 +12,7 @@ from regard.recipe.folder import refuse_impossible
 from regard.recipe.lineup import LINEUP
 from regard.recipe.models import ByteNetOptions, ConvS2SOptions, RecurrentOptions, TransformerOptions
 from regard.recipe.presets import choose
-from regard.recipe.recipe import FAMILIES, overlay, parse
+from regard.recipe.recipe import MODELS, overlay, parse
 
 DATA = {"data": {"corpora": [{"tsv": "x"}]}}
 COUNTS = [1, 4_999, 5_000, 50_000, 100_000, 300_000, 1_000_000]
@@ -33,7 +33,7 @@ def test_every_choice_is_a_possible_model_and_more_text_never_a_smaller_one(name
         assert smaller.training.learning_rate >= larger.training.learning_rate
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", MODELS["translate"])
 def test_a_family_asked_for_by_its_kind_gets_a_preset_of_that_kind(family):
     assert chosen(MULTI30K, family).model.kind == family
 

@@ -6,7 +6,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
 from regard.recipe.build import build
-from regard.recipe.models import TransformerOptions
+from regard.recipe.models import GptOptions, TransformerOptions
 from regard.studies.flops import Cost
 
 OPTIONS = TransformerOptions(width=24, heads=3, feedforward=40, encoder_layers=2, decoder_layers=3, dropout=0.0)
@@ -25,6 +25,11 @@ def test_the_cost_of_training_agrees_with_torchs_count():
     with FlopCounterMode(display=False) as counter, sdpa_kernel(SDPBackend.MATH):
         model(source, torch.ones_like(source, dtype=torch.bool), inputs).sum().backward()
     assert ROWS * Cost(OPTIONS, VOCABULARY).training(SOURCE, TARGET) == counter.get_total_flops()
+
+
+def test_a_model_that_reads_no_pairs_has_no_cost_of_a_pair():
+    with pytest.raises(TypeError, match="gpt"):
+        Cost(GptOptions(), VOCABULARY).forward(SOURCE, TARGET)
 
 
 def test_the_cost_per_token_weighs_sentences_by_their_tokens():
