@@ -14,8 +14,8 @@ from benchmarks.shape import SMOOTHING, Shape
 from benchmarks.text import write_lines
 from regard.data.corpus import load_corpora
 from regard.data.examples import Example
+from regard.jobs.translate import learn_vocabularies, translation
 from regard.recipe.recipe import Recipe, parse
-from regard.run import learn_vocabularies, prepare
 from regard.text.special import NAMES
 from regard.text.tokeniser import Tokeniser
 
@@ -66,9 +66,9 @@ def corpus(shape: Shape, folder: Path) -> Corpus:
     (folder / "recipe.yaml").write_text(yaml.safe_dump(tree, sort_keys=False), encoding="utf-8")
     recipe = parse(tree, "bench")
     loaded = load_corpora(recipe.data, recipe.training.seed)
-    prepared = prepare(recipe, loaded, learn_vocabularies(recipe, loaded.corpora))
-    tokeniser = prepared.vocabularies.source
-    examples = prepared.task.data.examples
+    vocabularies = learn_vocabularies(recipe, loaded.corpora)
+    task, _ = translation(recipe, loaded, vocabularies)
+    tokeniser, examples = vocabularies.source, task.data.examples
     write_ids(folder, "train", examples)
     write_ids(folder, "valid", examples[:10])  # a trainer may insist on some; it is never read
     ids = range(len(NAMES), len(tokeniser))

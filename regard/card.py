@@ -3,45 +3,34 @@
 import platform
 from pathlib import Path
 
-from regard.data.corpus import Report
-from regard.evaluation.scores import Scores
 from regard.files import write_atomically
+from regard.jobs.interface import Prepared, Verdict
 from regard.models.interface import parameters
-from regard.recipe.folder import CARD, ModelFolder
+from regard.recipe.folder import CARD
 from regard.training.events import Finished
 
 
-def write_card(folder: Path, model: ModelFolder, report: Report, scores: Scores, finished: Finished) -> None:
-    write_atomically(folder / CARD, card(model, report, scores, finished))
+def write_card(folder: Path, prepared: Prepared, verdict: Verdict, finished: Finished) -> None:
+    write_atomically(folder / CARD, card(folder.name, prepared, verdict, finished))
 
 
-def card(model: ModelFolder, report: Report, scores: Scores, finished: Finished) -> str:
+def card(name: str, prepared: Prepared, verdict: Verdict, finished: Finished) -> str:
     """Markdown; every number in it was measured in this run."""
-    recipe, name = model.recipe, model.path.name
-    vocabularies = model.vocabularies
-    sizes = f"{len(vocabularies.source):,}" + ("" if vocabularies.shared else f" and {len(vocabularies.target):,}")
+    recipe = prepared.recipe
     lines = [
         f"# {name}",
         "",
-        f"A {recipe.model.kind} model of {parameters(model.model):,} parameters, trained with Regard.",
+        f"A {recipe.model.kind} model of {parameters(prepared.model):,} parameters, trained with Regard.",
         "",
         "```",
-        f"regard translate {name} < in.txt > out.txt",
+        *verdict.usage,
         "```",
         "",
-        f"## Quality on {scores.sentences:,} validation pairs ({report.origin})",
-        "",
-        # A list, because the bars of a signature would end the cells of a table.
-        *(f"- {score} {found.score:.2f} (`{found.signature}`)" for score, found in scores.named()),
-        f"- exact match {scores.exact_match:.2f} %",
-        "",
-        f"Beam {recipe.decoding.beam}, length penalty {recipe.decoding.length_penalty:g}. Choices made by looking at "
-        "validation pairs, of a checkpoint or of a setting, favour them: expect a little less on a test set.",
+        *verdict.scores,
         "",
         "## Text",
         "",
-        *(f"- {line}" for line in report.lines()),
-        f"- {recipe.text.kind} vocabulary of {sizes} entries{', shared by both sides' if vocabularies.shared else ''}",
+        *(f"- {line}" for line in [*prepared.report.lines(), *verdict.text]),
         "",
         "## Training",
         "",

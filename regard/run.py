@@ -1,52 +1,30 @@
 """A training run from files to a finished model directory: read, cut, build, learn, score, write."""
 
 import contextlib
-import hashlib
 import json
 import shutil
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
 from regard.card import write_card
-from regard.data.batches import Share
-from regard.data.corpus import Corpus, Loaded, Report, load_corpora
-from regard.data.examples import encode
-from regard.data.pairs import Pair
-from regard.decoding.shortlist import coverage, learn_shortlist
 from regard.engine import TorchEngine, load
 from regard.errors import DataError, ModelFormatError, RecipeError, TrainingError
-from regard.evaluation.scores import Scores, evaluate
 from regard.files import MANIFEST, check_manifest, manifest, write_folder, write_manifest
-from regard.models.interface import SequenceToSequence
-from regard.recipe.folder import (
-    DATA,
-    LOG,
-    RECIPE,
-    ModelFolder,
-    fresh_model,
-    read_recipe,
-    read_vocabularies,
-    refuse_impossible,
-    write_recipe,
-    write_shortlist,
-    write_weights,
-)
+from regard.jobs.interface import Prepared, Verdict
+from regard.jobs.table import job
+from regard.recipe.folder import DATA, LOG, RECIPE, Lexicon, read_recipe, write_recipe, write_weights
 from regard.recipe.presets import choose
 from regard.recipe.recipe import Recipe, Tree, overlay, parse, read_tree, with_settings
-from regard.tasks.translate import TrainingSet, Translation, Validation, Vocabularies
-from regard.text.learn import learn
 from regard.training.console import Console
 from regard.training.crew import shares
 from regard.training.events import Event, Finished, Stopped
 from regard.training.logs import JsonLog, Reader, TensorBoardLog
 from regard.training.loop import train as run_loop
 from regard.training.signals import stop_on_signal
-
-BLEU_SENTENCES = 200  # of the validation set, translated greedily at each validation
 
 
 @dataclass(frozen=True)
@@ -59,6 +37,8 @@ class Request:
     target: Path | None = None
     tsv: Path | None = None
     jsonl: Path | None = None
+    text: Sequence[Path] = ()  # for a language model
+    valid_text: Sequence[Path] = ()
     valid_source: Path | None = None
     valid_target: Path | None = None
     vocabulary: Path | None = None  # a model whose tokenisers are used, instead of learning new ones
@@ -84,6 +64,9 @@ class Request:
             tree = overlay(tree, {"text": text_of(self.vocabulary)})
         if given(valid):
             tree = overlay(tree, {"data": {"valid": given(valid)}})
+        if self.text:
+            files = {"files": [str(path) for path in self.text], "valid": [str(path) for path in self.valid_text]}
+            tree = overlay(tree, {"task": {"kind": "language-model"}, "data": {"texts": [files]}})
         if given(lengths):  # the others become none: the recipe's own length must not contradict the option
             tree = overlay(tree, {"training": lengths})
         if self.seed is not None:
@@ -102,6 +85,11 @@ class Request:
             for here, there in ((one, other), (other, one)):
                 if getattr(self, here) is not None and getattr(self, there) is None:
                     raise RecipeError(f"{option(here)}: given without {option(there)}; parallel text needs both")
+        if self.valid_text and not self.text:
+            raise RecipeError("--valid-text: given without --text; what is learned from?")
+        pairs = [name for name in ("source", "tsv", "jsonl", "preset") if getattr(self, name) is not None]
+        if self.text and pairs:
+            raise RecipeError(f"--text: plain text teaches a language model; leave out {option(pairs[0])}")
         if self.preset and self.recipe:
             raise RecipeError(
                 f"--preset {self.preset}: {self.recipe} says itself what learns; leave out one of the two, or change "
@@ -129,18 +117,6 @@ def given(options: Mapping[str, object]) -> dict[str, str]:
 
 
 @dataclass(frozen=True)
-class Prepared:
-    """Everything a run needs before its first step; `text` is the fingerprint of its pairs."""
-
-    recipe: Recipe
-    report: Report
-    text: str
-    vocabularies: Vocabularies
-    task: Translation
-    model: SequenceToSequence
-
-
-@dataclass(frozen=True)
 class Outcome:
     folder: Path
     interrupted: bool
@@ -162,9 +138,9 @@ def run(request: Request) -> Outcome:
     finished = [event for event in events if isinstance(event, Finished)]
     if not finished:
         return Outcome(folder, interrupted=True)
-    request.say(f"scoring the validation pairs with beam {prepared.recipe.decoding.beam} ...")
-    scores = finish(prepared, folder, finished[-1])
-    request.say(f"BLEU {scores.bleu.score:.2f}, chrF {scores.chrf.score:.2f}; the model and its card are in {folder}")
+    request.say("scoring the validation data ...")
+    verdict = finish(prepared, folder, finished[-1])
+    request.say(f"{verdict.summary}; the model and its card are in {folder}")
     return Outcome(folder, interrupted=False)
 
 
@@ -184,19 +160,19 @@ def begin(request: Request) -> tuple[Path, Prepared]:
     """Read and check everything, then make the directory with recipe, tokenisers and data report."""
     recipe, tree = foreseen(request), request.tree()
     folder = destination(request, recipe)
-    loaded = load_corpora(recipe.data, recipe.training.seed)
+    task = job(recipe)
+    loaded = task.load(recipe)
     if request.recipe is None:
-        pairs = [pair for corpus in loaded.corpora for pair in corpus.pairs]
-        recipe = parse(overlay(choose(pairs, request.preset or recipe.model.kind), tree), where(request))
-    refuse_impossible(recipe)  # now, not after the minutes that a vocabulary may take
+        recipe = parse(overlay(task.choose(loaded, request.preset or recipe.model.kind), tree), where(request))
+    task.refuse_impossible(recipe)  # now, not after the minutes that a vocabulary may take
     # What the numbers of a run depend on is kept with it, lest another machine resume it with others.
     training = recipe.training.model_copy(update={"shares": shares(recipe.training)})
     recipe = recipe.model_copy(update={"training": training})
-    vocabularies = learn_vocabularies(recipe, loaded.corpora) if request.vocabulary is None else borrow(request, recipe)
-    prepared = prepare(recipe, loaded, vocabularies)
+    lexicon = task.learn(recipe, loaded) if request.vocabulary is None else borrow(request, recipe)
+    prepared = task.prepare(recipe, loaded, lexicon)
 
     def fill(fresh: Path) -> None:
-        write_recipe(fresh, prepared.recipe, prepared.vocabularies)
+        write_recipe(fresh, prepared.recipe, prepared.lexicon)
         began = {"files": manifest(fresh), "text": prepared.text}
         data = {**prepared.report.to_json(), "began_with": began}
         (fresh / DATA).write_text(json.dumps(data, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
@@ -207,10 +183,11 @@ def begin(request: Request) -> tuple[Path, Prepared]:
 
 def destination(request: Request, recipe: Recipe) -> Path:
     """Where the model goes; refused where there is nothing to learn from or something stands in the way."""
-    if not recipe.data.corpora:
+    data = recipe.data
+    if not (data.corpora or data.texts):
         raise RecipeError(
-            "no text to learn from; give --source and --target, --tsv, --jsonl or a recipe with data.corpora, "
-            "or try: regard demo --out demo"
+            "no text to learn from; give --source and --target, --tsv, --jsonl, --text or a recipe with data.corpora "
+            "or data.texts, or try: regard demo --out demo"
         )
     if request.out is None:
         raise RecipeError("--out: say where the model goes, for example --out models/en-de")
@@ -237,8 +214,8 @@ def reopen(folder: Path) -> tuple[Path, Prepared]:
         if found.get(name) != digest:
             raise TrainingError(f"{folder / name}: changed since this run began; put it back, or start a new run")
     recipe = read_recipe(folder)
-    loaded = load_corpora(recipe.data, recipe.training.seed)
-    prepared = prepare(recipe, loaded, read_vocabularies(folder, recipe))
+    task = job(recipe)
+    prepared = task.prepare(recipe, task.load(recipe), task.read(folder, recipe))
     if prepared.text != text:
         names = ", ".join(str(path) for corpus in recipe.data.corpora for path in corpus.files)
         raise DataError(f"{folder}: began with another text than {names} hold now; put it back, or start a new run")
@@ -256,23 +233,13 @@ def beginning(folder: Path) -> tuple[dict[str, str], str]:
         ) from None
 
 
-def learn_vocabularies(recipe: Recipe, corpora: Sequence[Corpus]) -> Vocabularies:
-    seed = recipe.training.seed
-    sources = [pair.source for corpus in corpora for pair in corpus.pairs]
-    targets = [pair.target for corpus in corpora for pair in corpus.pairs]
-    if recipe.text.shared:
-        both = learn(sources + targets, recipe.text, seed)
-        return Vocabularies(both, both)
-    return Vocabularies(learn(sources, recipe.text, seed), learn(targets, recipe.text, seed))
-
-
 def text_of(model: Path) -> dict[str, Any]:
     """The part of a model's text section that its vocabulary decides."""
     check_manifest(model)
     return read_recipe(model).text.model_dump(exclude={"dropout"})
 
 
-def borrow(request: Request, recipe: Recipe) -> Vocabularies:
+def borrow(request: Request, recipe: Recipe) -> Lexicon:
     """The vocabularies of another model; a recipe that asks for others is refused."""
     assert request.vocabulary is not None
     for name, value in text_of(request.vocabulary).items():
@@ -281,35 +248,8 @@ def borrow(request: Request, recipe: Recipe) -> Vocabularies:
                 f"text.{name}: {getattr(recipe.text, name)}, but the vocabulary of {request.vocabulary} has {value}; "
                 "leave out one of the two"
             )
-    return read_vocabularies(request.vocabulary, recipe)
-
-
-def prepare(recipe: Recipe, loaded: Loaded, vocabularies: Vocabularies) -> Prepared:
-    """Text into examples, examples into a task, and a model to learn it."""
-    data, training = recipe.data, recipe.training
-    examples, pairs, shares, accounts = [], [], [], []
-    for corpus, account in zip(loaded.corpora, loaded.report.corpora, strict=True):
-        found, kept = encode(corpus.pairs, vocabularies.source, vocabularies.target, data.max_tokens)
-        examples += found
-        pairs += kept
-        shares.append(Share(len(found), corpus.weight))
-        accounts.append(account.without("too many tokens", len(corpus.pairs) - len(found)))
-    if not examples:
-        raise DataError(f"data.max_tokens: no pair has at most {data.max_tokens} tokens a side; raise it")
-    text = TrainingSet(examples, pairs, shares, data.batch_tokens, recipe.text.dropout, training.seed)
-    greedy = recipe.decoding.model_copy(update={"beam": 1, "n_best": 1})
-    task = Translation(text, Validation(loaded.validation, greedy, BLEU_SENTENCES), vocabularies, recipe.loss)
-    model = fresh_model(recipe, vocabularies)
-    report = replace(loaded.report, corpora=tuple(accounts))
-    return Prepared(recipe, report, fingerprint([*pairs, *loaded.validation]), vocabularies, task, model)
-
-
-def fingerprint(pairs: Sequence[Pair]) -> str:
-    """sha256 of the text in its order."""
-    digest = hashlib.sha256()
-    for pair in pairs:
-        digest.update(f"{pair.source}\n{pair.target}\n".encode())
-    return digest.hexdigest()
+    found: Lexicon = job(recipe).read(request.vocabulary, recipe)
+    return found
 
 
 def follow(prepared: Prepared, folder: Path, request: Request, started: float) -> Iterator[Event]:
@@ -337,31 +277,17 @@ def follow(prepared: Prepared, folder: Path, request: Request, started: float) -
                 yield event
 
 
-def finish(prepared: Prepared, folder: Path, finished: Finished) -> Scores:
-    """Score the final weights with the recipe's own search, and make the directory a model.
+def finish(prepared: Prepared, folder: Path, finished: Finished) -> Verdict:
+    """Score the final weights, and make the directory a model.
 
     The manifest comes last: a run killed before that is not finished, and can be resumed.
     """
-    engine = TorchEngine(ModelFolder(folder, prepared.recipe, prepared.vocabularies, prepared.model))
-    valid = prepared.task.validation.pairs
-    outputs = [translation.text for translation in engine.translate([pair.source for pair in valid])]
-    scores = evaluate(outputs, [pair.target for pair in valid])
-    write_card(folder, engine.folder, prepared.report, scores, finished)
+    verdict = job(prepared.recipe).judge(prepared, folder, finished)
+    write_card(folder, prepared, verdict, finished)
     write_weights(folder, prepared.model)
-    facts = {"validation": scores.to_json(), "steps": finished.steps, "seconds": round(finished.seconds, 1)}
-    write_manifest(folder, {**facts, **add_shortlist(prepared, folder)})
-    return scores
-
-
-def add_shortlist(prepared: Prepared, folder: Path) -> dict[str, Any]:
-    """Learn and write the shortlist, if there is to be one; how much of the validation text it covers."""
-    source, target = prepared.vocabularies.source, prepared.vocabularies.target
-    shortlist = learn_shortlist(prepared.task.data.examples, source, target, prepared.recipe.training.seed)
-    if shortlist is None:
-        return {}
-    write_shortlist(folder, shortlist)
-    valid, _ = encode(prepared.task.validation.pairs, source, target, prepared.recipe.data.max_tokens)
-    return {"shortlist": {"covers": round(coverage(shortlist, valid), 4)}}
+    facts = {"steps": finished.steps, "seconds": round(finished.seconds, 1)}
+    write_manifest(folder, {**verdict.facts, **facts})
+    return verdict
 
 
 def train(

@@ -110,6 +110,29 @@ def score(model: Path, source: Path, target: Path, as_json: bool) -> None:
 
 @regard.command()
 @click.argument("model", type=FILE)
+@click.option("--prompt", default="", help="The text to go on from; the beginning of a document when not given.")
+@click.option("--tokens", type=click.IntRange(1, 100_000), default=200, show_default=True, help="At most this many.")
+@click.option("--samples", type=click.IntRange(1, 1000), default=1, show_default=True, help="Texts to write.")
+@click.option("--temperature", type=float, help="Below 1 is safer, above 1 bolder.")
+@click.option("--top-k", type=int, help="Only the k likeliest tokens; 1 is greedy.")
+@click.option("--top-p", type=float, help="Only the likeliest tokens of this total mass.")
+@click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="The same seed, the same text.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a sample, instead of text as it is drawn.")
+def generate(model: Path, **options: Any) -> None:
+    """Write on from a prompt with a language model, word by word as they are drawn.
+
+    \b
+      regard train --text shakespeare.txt --out models/bard --budget 15m
+      regard generate models/bard --prompt "ROMEO:" --tokens 300 --temperature 0.8
+    """
+    with large_import():
+        from regard.commands.generate import GenerateRequest, generate_texts
+
+    generate_texts(model, GenerateRequest(**options))
+
+
+@regard.command()
+@click.argument("model", type=FILE)
 @click.option("--to", type=click.Choice(["ctranslate2", "argos"]), required=True, help="The program to export for.")
 @click.option("--out", type=FILE, required=True, help="The directory (ctranslate2) or file (argos) to make.")
 @click.option(

@@ -204,7 +204,7 @@ def banned(adjust: Sequence[Adjust], narrow: Narrowed | None) -> Int[Tensor, " b
 
 
 def next_log_probs(
-    decoder: Decoder[Any], output: Callable[[Tensor], Tensor], tokens: Int[Tensor, "rows 1"], state: State
+    decoder: Decoder[Any], output: Callable[[Tensor], Tensor], tokens: Int[Tensor, "rows t"], state: State
 ) -> tuple[Float[Tensor, "rows columns"], State]:
     """log p(next token | everything so far); only the last position goes through the output layer."""
     features, state = decoder.features(tokens, state)

@@ -9,9 +9,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol, runtime_checkable
 
 import torch
 from safetensors.torch import save
+from torch import nn
 
 from regard.decoding.shortlist import Shortlist
 from regard.errors import ModelFormatError, RecipeError
@@ -26,6 +28,7 @@ from regard.training.tensors import check_match, fill, finite, read_tensors, wei
 
 WEIGHTS, RECIPE, CARD, LOG, DATA = "model.safetensors", "recipe.yaml", "README.md", "training.jsonl", "data.json"
 SHORTLIST = "shortlist.safetensors"
+COMMANDS = {"translate": "translate", "language-model": "generate"}  # what uses a model of each task
 
 
 @dataclass(frozen=True)
@@ -39,14 +42,17 @@ class ModelFolder:
     shortlist: Shortlist | None = None
 
 
-def write_recipe(folder: Path, recipe: Recipe, vocabularies: Vocabularies) -> None:
+@runtime_checkable
+class Lexicon(Protocol):
+    """What turns a user's input into numbers, and numbers into answers: tokenisers, names of classes."""
+
+    def save(self, folder: Path) -> None: ...
+
+
+def write_recipe(folder: Path, recipe: Recipe, lexicon: Lexicon) -> None:
     """What a model is made from; the weights follow when there are any."""
     (folder / RECIPE).write_text(to_yaml(recipe), encoding="utf-8")
-    if vocabularies.shared:
-        vocabularies.source.save(folder, "shared")
-    else:
-        vocabularies.source.save(folder, "source")
-        vocabularies.target.save(folder, "target")
+    lexicon.save(folder)
 
 
 def read_recipe(folder: Path) -> Recipe:
@@ -89,7 +95,7 @@ def weights_refused() -> Iterator[None]:
         ) from error
 
 
-def write_weights(folder: Path, model: SequenceToSequence) -> None:
+def write_weights(folder: Path, model: nn.Module) -> None:
     """The weights as one file that is whole or not there."""
     write_atomically(folder / WEIGHTS, save({name: tensor.contiguous() for name, tensor in weights(model).items()}))
 
@@ -117,8 +123,22 @@ def read_shortlist(folder: Path, vocabularies: Vocabularies) -> Shortlist | None
     return Shortlist(found["table"], found["always"], vocab)
 
 
-def read_model(folder: Path) -> ModelFolder:
-    """The finished model in this directory; ModelFormatError says what is wrong with it."""
+def read_model(folder: Path, task: str = "translate") -> ModelFolder:
+    """The finished model of this task in this directory; ModelFormatError says what is wrong with it."""
+    recipe = open_finished(folder)
+    if recipe.task.kind != task:
+        raise ModelFormatError(
+            f"{folder}: learned to {recipe.task.kind}, expected a model that can {task}; use it with "
+            f"regard {COMMANDS[recipe.task.kind]}"
+        )
+    vocabularies = read_vocabularies(folder, recipe)
+    model = fresh_model(recipe, vocabularies)
+    read_weights(folder, model)
+    return ModelFolder(folder, recipe, vocabularies, model, read_shortlist(folder, vocabularies))
+
+
+def open_finished(folder: Path) -> Recipe:
+    """The recipe of a model directory that is whole: of a finished training, no file of it damaged."""
     if not folder.is_dir():
         raise ModelFormatError(f"{folder}: no such model directory")
     if (folder / RECIPE).exists() and not (folder / MANIFEST).exists():
@@ -126,11 +146,12 @@ def read_model(folder: Path) -> ModelFolder:
             f"{folder}: no {MANIFEST}, so this training is not finished; go on with: regard train --resume {folder}"
         )
     check_manifest(folder)
-    recipe = read_recipe(folder)
-    vocabularies = read_vocabularies(folder, recipe)
-    model = fresh_model(recipe, vocabularies)
+    return read_recipe(folder)
+
+
+def read_weights(folder: Path, model: nn.Module) -> None:
+    """Fills the model with the weights in its directory."""
     stored = read_tensors(folder / WEIGHTS)
     if not finite(stored):
         raise ModelFormatError(f"{folder / WEIGHTS}: holds values that are not finite; train again or copy it again")
     fill(weights(model), stored, folder / WEIGHTS)
-    return ModelFolder(folder, recipe, vocabularies, model, read_shortlist(folder, vocabularies))

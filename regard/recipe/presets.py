@@ -36,3 +36,32 @@ def choose(pairs: Sequence[Pair], name: str) -> Tree:
         "optimiser": preset.optimiser,
     }
     return {"data": {"batch_tokens": size.batch_tokens}, "model": preset.model(size), "training": training}
+
+
+LANGUAGE_SIZES = {  # by the number of characters that stays below
+    3_000_000: Size(width=192, heads=6, feedforward=768, layers=6, dropout=0.2, batch_tokens=4096, learning_rate=0.003),
+    100_000_000: Size(
+        width=384, heads=6, feedforward=1536, layers=6, dropout=0.1, batch_tokens=8192, learning_rate=0.002
+    ),
+}
+
+
+def choose_language_model(characters: int) -> Tree:
+    """A recipe tree (without its files) for a language model of this much text, on a CPU."""
+    size = next((size for limit, size in LANGUAGE_SIZES.items() if characters < limit), LARGE)
+    model = {
+        "kind": "gpt",
+        "width": size.width,
+        "heads": size.heads,
+        "feedforward": size.feedforward,
+        "layers": size.layers,
+        "dropout": size.dropout,
+        "positions": "rotary",
+    }
+    training = {"learning_rate": size.learning_rate, "schedule": "linear", "ema": 0.995, "optimiser": "muon"}
+    return {
+        "data": {"batch_tokens": size.batch_tokens},
+        "model": model,
+        "loss": {"smoothing": 0.0},
+        "training": training,
+    }

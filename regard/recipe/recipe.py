@@ -13,19 +13,24 @@ from pydantic_core import ErrorDetails
 from regard.data.options import DataOptions
 from regard.decoding.options import SearchOptions
 from regard.errors import RecipeError
-from regard.recipe.models import ConvS2SOptions, ModelOptions, TransformerOptions
+from regard.recipe.models import ConvS2SOptions, GptOptions, ModelOptions, TransformerOptions
 from regard.section import Section
-from regard.tasks.options import LossOptions
+from regard.tasks.options import LanguageModelOptions, LossOptions, TaskOptions, TranslateOptions
 from regard.text.options import TextOptions
 from regard.training.options import TrainingOptions
 
 Tree = dict[str, Any]
 SHOWN = 3  # problems of one recipe that a line names
+MODELS = {  # which kinds of model can learn a task; the first if a recipe does not say
+    "translate": ("transformer", "recurrent", "bytenet", "convs2s"),
+    "language-model": ("gpt",),
+}
 
 
 class Recipe(Section):
-    """Sections in the order of a run: what is read, how it is cut, what learns, how it learns, how it speaks."""
+    """Sections in the order of a run: what to learn, what is read, how it is cut, what learns, how, how it speaks."""
 
+    task: TaskOptions = TranslateOptions()
     data: DataOptions
     text: TextOptions = TextOptions()
     model: ModelOptions = TransformerOptions()
@@ -34,9 +39,24 @@ class Recipe(Section):
     decoding: SearchOptions = SearchOptions()
 
     @model_validator(mode="after")
+    def model_fits_task(self) -> "Recipe":
+        able = MODELS[self.task.kind]
+        if self.model.kind not in able:
+            raise ValueError(f"model.kind: {self.model.kind} cannot {self.task.kind}; use {' or '.join(able)}")
+        return self
+
+    @model_validator(mode="after")
     def positions_reach(self) -> "Recipe":
         """Learned positions end where their table ends: not in the middle of a run."""
-        rows, longest = learned_positions(self.model), max(self.data.max_tokens, self.decoding.cap)
+        rows = learned_positions(self.model)
+        if isinstance(self.task, LanguageModelOptions):
+            if rows is not None and rows < self.task.context:
+                raise ValueError(
+                    f"model.max_length: {rows} learned positions, but task.context asks for {self.task.context}; "
+                    "raise it, or lower that"
+                )
+            return self
+        longest = max(self.data.max_tokens, self.decoding.cap)
         if rows is not None and rows < longest:
             raise ValueError(
                 f"model.max_length: {rows} learned positions, but data.max_tokens {self.data.max_tokens} "
@@ -48,7 +68,7 @@ class Recipe(Section):
 def learned_positions(model: ModelOptions) -> int | None:
     """How many positions a model has that learns a vector for each; none: it does not."""
     match model:
-        case TransformerOptions(positions="learned") | ConvS2SOptions():
+        case TransformerOptions(positions="learned") | GptOptions(positions="learned") | ConvS2SOptions():
             return model.max_length
         case _:
             return None
@@ -102,18 +122,26 @@ def overlay(below: Mapping[str, Any], above: Mapping[str, Any]) -> Tree:
 
 def parse(tree: Mapping[str, Any], where: str) -> Recipe:
     """The typed recipe; RecipeError names the dotted path, the value, and the nearest valid key."""
-    family = TransformerOptions().kind  # of a model section that does not say
+    task = asked(tree, "task", TranslateOptions().kind)
+    family = MODELS.get(task, (TransformerOptions().kind,))[0]  # of a model section that does not say
     try:
-        return Recipe.model_validate(overlay({"model": {"kind": family}}, tree))
+        return Recipe.model_validate(overlay({"task": {"kind": task}, "model": {"kind": family}}, tree))
     except ValidationError as error:
         problems = [explain(problem) for problem in error.errors()]
         more = f"; and {len(problems) - SHOWN} more" if len(problems) > SHOWN else ""
         raise RecipeError(f"{where}: {'; '.join(problems[:SHOWN])}{more}") from None
 
 
+def asked(tree: Mapping[str, Any], section: str, default: str) -> str:
+    """The kind that a section names, if it is a section and names one."""
+    found = tree.get(section)
+    kind = found.get("kind", default) if isinstance(found, Mapping) else default
+    return kind if isinstance(kind, str) else default
+
+
 def explain(error: ErrorDetails) -> str:
     """One problem in one clause."""
-    path = [str(part) for part in error["loc"] if str(part) not in FAMILIES]
+    path = [str(part) for part in error["loc"] if str(part) not in (*FAMILIES, *MODELS)]
     dotted = ".".join(path) or "recipe"
     if error["type"] == "extra_forbidden":
         known = keys_at(error["loc"][:-1])
@@ -124,8 +152,9 @@ def explain(error: ErrorDetails) -> str:
         return f"{dotted}: missing"
     if error["type"] == "union_tag_invalid":
         found = str(error["ctx"]["tag"])
-        near = difflib.get_close_matches(found, FAMILIES, n=1, cutoff=0.5)
-        hint = f"did you mean {near[0]!r}?" if near else f"known kinds: {', '.join(FAMILIES)}"
+        known = list(MODELS) if dotted == "task" else list(FAMILIES)
+        near = difflib.get_close_matches(found, known, n=1, cutoff=0.5)
+        hint = f"did you mean {near[0]!r}?" if near else f"known kinds: {', '.join(known)}"
         return f"{dotted}.kind: {found:.40} is not known; {hint}"
     message = error["msg"].removeprefix("Value error, ")
     if isinstance(error["input"], dict):  # the message itself says which keys disagree

@@ -1,12 +1,29 @@
-"""What the translation loss can be asked."""
+"""What is learned, and what the loss can be asked."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from regard.section import Section
 
 Probability = Annotated[float, Field(ge=0.0, lt=1.0)]
+
+
+class TranslateOptions(Section):
+    """Pairs of texts: the second from the first."""
+
+    kind: Literal["translate"] = "translate"
+
+
+class LanguageModelOptions(Section):
+    """Plain text: each token from those before it."""
+
+    kind: Literal["language-model"] = "language-model"
+    context: Annotated[int, Field(gt=1)] = 256  # tokens that are seen together
+    rows: Literal["packed", "cropped"] = "packed"  # every token once an epoch, or stretches that begin anywhere
+
+
+TaskOptions = Annotated[TranslateOptions | LanguageModelOptions, Field(discriminator="kind")]
 
 
 class LossOptions(Section):

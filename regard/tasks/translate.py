@@ -3,6 +3,7 @@
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -95,6 +96,13 @@ class Vocabularies:
     @property
     def shared(self) -> bool:
         return self.source is self.target
+
+    def save(self, folder: Path) -> None:
+        if self.shared:
+            self.source.save(folder, "shared")
+        else:
+            self.source.save(folder, "source")
+            self.target.save(folder, "target")
 
 
 @dataclass(frozen=True)

@@ -11,16 +11,16 @@ import yaml
 from pydantic import BaseModel
 
 from regard.cli.main import regard
-from regard.data.options import CorpusOptions, DataOptions, FilterRules
+from regard.data.options import CorpusOptions, DataOptions, FilterRules, TextCorpusOptions
 from regard.data.pairs import Pair
 from regard.decoding.options import SearchOptions
 from regard.demo import SETTINGS, TRAIN
 from regard.models.interface import parameters
 from regard.recipe.build import build
-from regard.recipe.models import ByteNetOptions, ConvS2SOptions, RecurrentOptions, TransformerOptions
+from regard.recipe.models import ByteNetOptions, ConvS2SOptions, GptOptions, RecurrentOptions, TransformerOptions
 from regard.recipe.presets import choose
 from regard.recipe.recipe import Recipe, overlay, parse, read_tree, with_settings
-from regard.tasks.options import LossOptions
+from regard.tasks.options import LanguageModelOptions, LossOptions, TranslateOptions
 from regard.text.options import TextOptions
 from regard.training.events import KINDS
 from regard.training.options import TrainingOptions
@@ -28,14 +28,18 @@ from regard.training.options import TrainingOptions
 ROOT = Path(__file__).parents[2]
 RECIPES = sorted((ROOT / "recipes").glob("*.yaml"))
 SECTIONS = {
+    "task (translate)": TranslateOptions,
+    "task (language-model)": LanguageModelOptions,
     "data": DataOptions,
     "data.corpora": CorpusOptions,
+    "data.texts": TextCorpusOptions,
     "data.filters": FilterRules,
     "text": TextOptions,
     "model (transformer)": TransformerOptions,
     "model (recurrent)": RecurrentOptions,
     "model (bytenet)": ByteNetOptions,
     "model (convs2s)": ConvS2SOptions,
+    "model (gpt)": GptOptions,
     "loss": LossOptions,
     "training": TrainingOptions,
     "decoding": SearchOptions,
@@ -66,21 +70,21 @@ def leaves(tree, path=()):
 @every_recipe
 def test_a_recipe_says_only_what_differs_from_the_defaults(path):
     tree = read_tree(path)
-    kind = {"kind": tree["model"]["kind"]}
-    plain = parse({"data": {}, "model": kind}, "defaults").model_dump(mode="json")
+    kinds = {section: {"kind": tree[section]["kind"]} for section in ("task", "model") if section in tree}
+    plain = parse({"data": {}, **kinds}, "defaults").model_dump(mode="json")
     said = parse(tree, path.name).model_dump(mode="json")
     for place, _ in leaves({section: tree[section] for section in tree if section != "data"}):
         default, value = plain, said
         for key in place:
             default, value = default[key], value[key]
-        assert place == ("model", "kind") or value != default, f"{path.name}: {'.'.join(place)} is the default"
+        assert place[1:] == ("kind",) or value != default, f"{path.name}: {'.'.join(place)} is the default"
 
 
 @every_recipe
 def test_a_recipe_gives_a_reason_for_each_value(path):
     settings = path.read_text(encoding="utf-8").partition("\ntext:" if "\ntext:" in path.read_text() else "\nmodel:")[2]
     for line in settings.splitlines():
-        if re.match(r"  (?!kind: (?:transformer|recurrent))\w+: ", line):
+        if re.match(r"  (?!kind: (?:transformer|recurrent|gpt|language-model|characters))\w+: ", line):
             assert "  # " in line, f"{path.name}: {line.strip()}"
 
 
@@ -120,8 +124,10 @@ def test_the_page_has_every_key_in_order(name):
 @every_section
 def test_the_page_has_every_default(name):
     for key, (default, _) in documented(name).items():
-        expected = SECTIONS[name].model_fields[key].default
-        if isinstance(expected, BaseModel):
+        field = SECTIONS[name].model_fields[key]
+        expected = field.default
+        if isinstance(expected, BaseModel) or field.is_required():
+            assert not default, key
             continue
         assert yaml.safe_load(default) == (list(expected) if isinstance(expected, tuple) else expected), key
 

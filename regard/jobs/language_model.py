@@ -1,0 +1,93 @@
+"""Predicting the next token as a job: plain text, one vocabulary, perplexity."""
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+
+from regard.data.packing import cropped_epoch, join, packed_epoch
+from regard.data.plain import LoadedTexts, load_texts
+from regard.errors import RecipeError
+from regard.jobs.interface import Prepared, Verdict
+from regard.recipe.folder import fresh_model, read_vocabularies, refuse_impossible
+from regard.recipe.presets import choose_language_model
+from regard.recipe.recipe import Recipe, Tree
+from regard.tasks.language_model import HeldOut, LanguageModelling, Rows
+from regard.tasks.options import LanguageModelOptions
+from regard.tasks.translate import Vocabularies
+from regard.text.learn import learn
+from regard.text.special import BOS
+from regard.training.events import Finished
+
+EPOCHS = {"packed": packed_epoch, "cropped": cropped_epoch}
+
+
+class LanguageModelJob:
+    """See jobs/interface.py for what each method promises."""
+
+    def refuse_impossible(self, recipe: Recipe) -> None:
+        if not recipe.text.shared:
+            raise RecipeError("text.shared: false, but a language model has one vocabulary; leave it true")
+        refuse_impossible(recipe)
+
+    def load(self, recipe: Recipe) -> LoadedTexts:
+        data = recipe.data
+        return load_texts(data.texts, data.valid_size, data.bad_lines, recipe.training.seed)
+
+    def choose(self, loaded: LoadedTexts, name: str) -> Tree:  # noqa: ARG002
+        return choose_language_model(sum(map(len, loaded.training)))
+
+    def learn(self, recipe: Recipe, loaded: LoadedTexts) -> Vocabularies:
+        both = learn([line for text in loaded.training for line in text.split("\n")], recipe.text, recipe.training.seed)
+        return Vocabularies(both, both)
+
+    def read(self, folder: Path, recipe: Recipe) -> Vocabularies:
+        return read_vocabularies(folder, recipe)
+
+    def prepare(self, recipe: Recipe, loaded: LoadedTexts, lexicon: Vocabularies) -> Prepared:
+        options, tokeniser = recipe.task, lexicon.target
+        assert isinstance(options, LanguageModelOptions)
+        stream, held_out = (
+            join(tokeniser.encode(text) for text in texts) for texts in (loaded.training, loaded.validation)
+        )
+        context = min(options.context, len(stream))
+        rows = max(1, recipe.data.batch_tokens // context)
+        shape = Rows(context, rows, recipe.training.seed, EPOCHS[options.rows], BOS)
+        held = HeldOut(held_out, sum(map(len, loaded.validation)))
+        task = LanguageModelling(stream, shape, held, recipe.loss.smoothing)
+        text = fingerprint([*loaded.training, *loaded.validation])
+        return Prepared(recipe, loaded.report, text, lexicon, task, fresh_model(recipe, lexicon))
+
+    def judge(self, prepared: Prepared, folder: Path, finished: Finished) -> Verdict:
+        """The scores of the last validation: they are of all the held-out text already."""
+        task, recipe = prepared.task, prepared.recipe
+        assert isinstance(task, LanguageModelling)
+        with torch.no_grad():
+            scores = finished.scores or task.evaluate(prepared.model)
+        assert isinstance(prepared.lexicon, Vocabularies)
+        held = task.held_out
+        return Verdict(
+            summary=f"loss {scores['loss']:.4f}, {scores['bits_per_character']:.3f} bits per character",
+            usage=[f'regard generate {folder.name} --prompt "Once upon a time"'],
+            scores=[
+                f"## Quality on {held.characters:,} characters of held-out text ({prepared.report.origin})",
+                "",
+                f"- loss {scores['loss']:.4f} nats a token ({len(held.stream):,} tokens), "
+                f"perplexity {scores['perplexity']:.3f}",
+                f"- {scores['bits_per_character']:.4f} bits per character",
+                "",
+                f"Every token is predicted once, from up to {task.rows.context} before it, in rows that follow one "
+                "another. Losses a token compare only between models of one vocabulary; bits per character always do.",
+            ],
+            text=[f"{recipe.text.kind} vocabulary of {len(prepared.lexicon.target):,} entries"],
+            facts={"validation": scores},
+        )
+
+
+def fingerprint(texts: Sequence[str]) -> str:
+    """sha256 of the documents in their order."""
+    digest = hashlib.sha256()
+    for text in texts:
+        digest.update(f"{len(text)}\n{text}".encode("utf-8", "surrogatepass"))
+    return digest.hexdigest()

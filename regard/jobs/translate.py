@@ -1,0 +1,135 @@
+"""Sequence to sequence as a job: pairs of texts, two vocabularies, BLEU."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from regard.data.batches import Share
+from regard.data.corpus import Corpus, Loaded, Report, load_corpora
+from regard.data.examples import encode
+from regard.data.pairs import Pair
+from regard.decoding.shortlist import coverage, learn_shortlist
+from regard.engine import TorchEngine
+from regard.errors import DataError
+from regard.evaluation.scores import Scores, evaluate
+from regard.jobs.interface import Prepared, Verdict
+from regard.models.interface import SequenceToSequence
+from regard.recipe.folder import ModelFolder, fresh_model, read_vocabularies, refuse_impossible, write_shortlist
+from regard.recipe.presets import choose
+from regard.recipe.recipe import Recipe, Tree
+from regard.tasks.translate import TrainingSet, Translation, Validation, Vocabularies
+from regard.text.learn import learn
+from regard.training.events import Finished
+
+BLEU_SENTENCES = 200  # of the validation set, translated greedily at each validation
+
+
+class TranslateJob:
+    """See jobs/interface.py for what each method promises."""
+
+    def refuse_impossible(self, recipe: Recipe) -> None:
+        refuse_impossible(recipe)
+
+    def load(self, recipe: Recipe) -> Loaded:
+        return load_corpora(recipe.data, recipe.training.seed)
+
+    def choose(self, loaded: Loaded, name: str) -> Tree:
+        return choose([pair for corpus in loaded.corpora for pair in corpus.pairs], name)
+
+    def learn(self, recipe: Recipe, loaded: Loaded) -> Vocabularies:
+        return learn_vocabularies(recipe, loaded.corpora)
+
+    def read(self, folder: Path, recipe: Recipe) -> Vocabularies:
+        return read_vocabularies(folder, recipe)
+
+    def prepare(self, recipe: Recipe, loaded: Loaded, lexicon: Vocabularies) -> Prepared:
+        task, report = translation(recipe, loaded, lexicon)
+        text = fingerprint([*task.data.pairs, *loaded.validation])
+        return Prepared(recipe, report, text, lexicon, task, fresh_model(recipe, lexicon))
+
+    def judge(self, prepared: Prepared, folder: Path, finished: Finished) -> Verdict:  # noqa: ARG002
+        """Translates the validation pairs with the recipe's own search; writes a shortlist where one pays."""
+        task, recipe = prepared.task, prepared.recipe
+        assert isinstance(task, Translation)
+        assert isinstance(prepared.model, SequenceToSequence)
+        engine = TorchEngine(ModelFolder(folder, recipe, task.vocabularies, prepared.model))
+        valid = task.validation.pairs
+        outputs = [translation.text for translation in engine.translate([pair.source for pair in valid])]
+        scores = evaluate(outputs, [pair.target for pair in valid])
+        return Verdict(
+            summary=f"BLEU {scores.bleu.score:.2f}, chrF {scores.chrf.score:.2f}",
+            usage=[f"regard translate {folder.name} < in.txt > out.txt"],
+            scores=described(scores, prepared.report, recipe),
+            text=[described_words(recipe, task.vocabularies)],
+            facts={"validation": scores.to_json(), **add_shortlist(task, recipe, folder)},
+        )
+
+
+def learn_vocabularies(recipe: Recipe, corpora: Sequence[Corpus]) -> Vocabularies:
+    seed = recipe.training.seed
+    sources = [pair.source for corpus in corpora for pair in corpus.pairs]
+    targets = [pair.target for corpus in corpora for pair in corpus.pairs]
+    if recipe.text.shared:
+        both = learn(sources + targets, recipe.text, seed)
+        return Vocabularies(both, both)
+    return Vocabularies(learn(sources, recipe.text, seed), learn(targets, recipe.text, seed))
+
+
+def translation(recipe: Recipe, loaded: Loaded, vocabularies: Vocabularies) -> tuple[Translation, Report]:
+    """Text into examples, examples into a task, and the account of what was read, less what is too long."""
+    data = recipe.data
+    examples, pairs, shares, accounts = [], [], [], []
+    for corpus, account in zip(loaded.corpora, loaded.report.corpora, strict=True):
+        found, kept = encode(corpus.pairs, vocabularies.source, vocabularies.target, data.max_tokens)
+        examples += found
+        pairs += kept
+        shares.append(Share(len(found), corpus.weight))
+        accounts.append(account.without("too many tokens", len(corpus.pairs) - len(found)))
+    if not examples:
+        raise DataError(f"data.max_tokens: no pair has at most {data.max_tokens} tokens a side; raise it")
+    text = TrainingSet(examples, pairs, shares, data.batch_tokens, recipe.text.dropout, recipe.training.seed)
+    greedy = recipe.decoding.model_copy(update={"beam": 1, "n_best": 1})
+    validation = Validation(loaded.validation, greedy, BLEU_SENTENCES)
+    task = Translation(text, validation, vocabularies, recipe.loss)
+    return task, replace(loaded.report, corpora=tuple(accounts))
+
+
+def fingerprint(pairs: Sequence[Pair]) -> str:
+    """sha256 of the text in its order."""
+    digest = hashlib.sha256()
+    for pair in pairs:
+        digest.update(f"{pair.source}\n{pair.target}\n".encode())
+    return digest.hexdigest()
+
+
+def add_shortlist(task: Translation, recipe: Recipe, folder: Path) -> dict[str, Any]:
+    """Learn and write the shortlist, if there is to be one; how much of the validation text it covers."""
+    source, target = task.vocabularies.source, task.vocabularies.target
+    shortlist = learn_shortlist(task.data.examples, source, target, recipe.training.seed)
+    if shortlist is None:
+        return {}
+    write_shortlist(folder, shortlist)
+    valid, _ = encode(task.validation.pairs, source, target, recipe.data.max_tokens)
+    return {"shortlist": {"covers": round(coverage(shortlist, valid), 4)}}
+
+
+def described(scores: Scores, report: Report, recipe: Recipe) -> list[str]:
+    """The card's part on quality."""
+    return [
+        f"## Quality on {scores.sentences:,} validation pairs ({report.origin})",
+        "",
+        # A list, because the bars of a signature would end the cells of a table.
+        *(f"- {score} {found.score:.2f} (`{found.signature}`)" for score, found in scores.named()),
+        f"- exact match {scores.exact_match:.2f} %",
+        "",
+        f"Beam {recipe.decoding.beam}, length penalty {recipe.decoding.length_penalty:g}. Choices made by looking at "
+        "validation pairs, of a checkpoint or of a setting, favour them: expect a little less on a test set.",
+    ]
+
+
+def described_words(recipe: Recipe, vocabularies: Vocabularies) -> str:
+    sizes = f"{len(vocabularies.source):,}" + ("" if vocabularies.shared else f" and {len(vocabularies.target):,}")
+    both = ", shared by both sides" if vocabularies.shared else ""
+    return f"{recipe.text.kind} vocabulary of {sizes} entries{both}"
