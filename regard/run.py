@@ -39,6 +39,10 @@ class Request:
     jsonl: Path | None = None
     text: Sequence[Path] = ()  # for a language model
     valid_text: Sequence[Path] = ()
+    images: Path | None = None  # for an image classifier
+    image_labels: Path | None = None
+    valid_images: Path | None = None
+    valid_image_labels: Path | None = None
     valid_source: Path | None = None
     valid_target: Path | None = None
     vocabulary: Path | None = None  # a model whose tokenisers are used, instead of learning new ones
@@ -67,6 +71,13 @@ class Request:
         if self.text:
             files = {"files": [str(path) for path in self.text], "valid": [str(path) for path in self.valid_text]}
             tree = overlay(tree, {"task": {"kind": "language-model"}, "data": {"texts": [files]}})
+        if self.images:  # labels of a recipe's images are not those of others
+            named = {
+                "train": str(self.images),
+                "train_labels": str(self.image_labels) if self.image_labels else None,
+            }
+            named |= given({"valid": self.valid_images, "valid_labels": self.valid_image_labels})
+            tree = overlay(tree, {"task": {"kind": "classify-images"}, "data": {"images": named}})
         if given(lengths):  # the others become none: the recipe's own length must not contradict the option
             tree = overlay(tree, {"training": lengths})
         if self.seed is not None:
@@ -90,6 +101,7 @@ class Request:
         pairs = [name for name in ("source", "tsv", "jsonl", "preset") if getattr(self, name) is not None]
         if self.text and pairs:
             raise RecipeError(f"--text: plain text teaches a language model; leave out {option(pairs[0])}")
+        self.refuse_images_with_text()
         if self.preset and self.recipe:
             raise RecipeError(
                 f"--preset {self.preset}: {self.recipe} says itself what learns; leave out one of the two, or change "
@@ -102,6 +114,22 @@ class Request:
             raise RecipeError(
                 f"--resume {self.resume}: a run goes on as it began; leave out {', '.join(map(option, changed))}"
             )
+
+    def refuse_images_with_text(self) -> None:
+        for name, needed in (
+            ("image_labels", "images"),
+            ("valid_images", "images"),
+            ("valid_image_labels", "valid_images"),
+        ):
+            if getattr(self, name) is not None and getattr(self, needed) is None:
+                raise RecipeError(f"{option(name)}: given without {option(needed)}; images and labels go together")
+        texts = [
+            name
+            for name in ("source", "tsv", "jsonl", "text", "valid_source", "preset", "vocabulary")
+            if getattr(self, name)
+        ]
+        if self.images and texts:
+            raise RecipeError(f"{option('images')}: images teach an image classifier; leave out {option(texts[0])}")
 
 
 WITH_RESUME = ("resume", "tensorboard", "quiet")
@@ -184,10 +212,10 @@ def begin(request: Request) -> tuple[Path, Prepared]:
 def destination(request: Request, recipe: Recipe) -> Path:
     """Where the model goes; refused where there is nothing to learn from or something stands in the way."""
     data = recipe.data
-    if not (data.corpora or data.texts):
+    if not (data.corpora or data.texts or data.images):
         raise RecipeError(
-            "no text to learn from; give --source and --target, --tsv, --jsonl, --text or a recipe with data.corpora "
-            "or data.texts, or try: regard demo --out demo"
+            "no text to learn from; give --source and --target, --tsv, --jsonl, --text, --images or a recipe with "
+            "data.corpora, data.texts or data.images, or try: regard demo --out demo"
         )
     if request.out is None:
         raise RecipeError("--out: say where the model goes, for example --out models/en-de")
@@ -217,7 +245,7 @@ def reopen(folder: Path) -> tuple[Path, Prepared]:
     task = job(recipe)
     prepared = task.prepare(recipe, task.load(recipe), task.read(folder, recipe))
     if prepared.text != text:
-        names = ", ".join(str(path) for corpus in recipe.data.corpora for path in corpus.files)
+        names = ", ".join(map(str, recipe.data.files))
         raise DataError(f"{folder}: began with another text than {names} hold now; put it back, or start a new run")
     return folder, prepared
 

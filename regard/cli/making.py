@@ -17,6 +17,12 @@ from regard.recipe.lineup import LINEUP
 @click.option("--jsonl", type=FILE, help='Instead: one file of {"source": …, "target": …} lines.')
 @click.option("--text", type=FILE, multiple=True, help="Plain text instead: learn to continue it; repeatable.")
 @click.option("--valid-text", type=FILE, multiple=True, help="Its validation text; the last tenth when not given.")
+@click.option(
+    "--images", type=FILE, help="Images instead: a folder with a folder for each label, an .npz file, or an idx file."
+)
+@click.option("--image-labels", type=FILE, help="The labels of an idx file.")
+@click.option("--valid-images", type=FILE, help="Validation images; held out of the others when not given.")
+@click.option("--valid-image-labels", type=FILE, help="Their labels, of an idx file.")
 @click.option("--valid-source", type=FILE, help="Validation text; carved out of the training text when not given.")
 @click.option("--valid-target", type=FILE, help="The same lines in the other language.")
 @click.option(
@@ -41,13 +47,14 @@ from regard.recipe.lineup import LINEUP
 @click.option("--tensorboard", is_flag=True, help="Also log for TensorBoard, in OUT/tensorboard.")
 @click.option("--quiet", is_flag=True, help="No progress on stderr.")
 def train(recipe: Path | None, settings: tuple[str, ...], resume: Path | None, **options: Any) -> None:
-    """Learn a model from parallel text or plain text, from a RECIPE or from the files alone.
+    """Learn a model from parallel text, plain text or images, from a RECIPE or from the files alone.
 
     \b
       regard train --source train.en --target train.de --out models/en-de --budget 20m
       regard train recipes/multi30k-en-de.yaml --out models/m30k --set model.heads=8
       regard train --source train.en --target train.de --out models/gnmt --preset gnmt
       regard train --text shakespeare.txt --out models/bard --budget 15m
+      regard train --images flowers/ --out models/flowers --budget 15m
       regard train --resume models/en-de
     Ctrl-C saves and stops; --resume goes on from there, with the recipe and the text that the run began with.
     """

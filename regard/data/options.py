@@ -120,17 +120,23 @@ class ImageOptions(Section):
             raise ValueError("valid_labels is given without valid")
         return self
 
+    @property
+    def files(self) -> tuple[Path, ...]:
+        every = (self.train, self.train_labels, self.valid, self.valid_labels)
+        return tuple(path for path in every if path is not None)
+
 
 class DataOptions(Section):
-    """A task reads its own kind of data: pairs of texts, or plain texts."""
+    """A task reads its own kind of data: pairs of texts, plain texts, or images."""
 
     corpora: tuple[CorpusOptions, ...] = ()
     texts: tuple[TextCorpusOptions, ...] = ()
+    images: ImageOptions | None = None
     valid: CorpusOptions | None = None  # none: carved out of the corpora
     valid_size: Positive | None = None  # pairs to carve out; none: 5 %, at most 1000
     filters: FilterRules = FilterRules()
     bad_lines: BadLines = "refuse"
-    batch_tokens: Positive = 4096  # rows × longest side of a batch
+    batch_tokens: Positive = 4096  # rows × longest side of a batch; an image counts its patches and one
     max_tokens: Annotated[int, Field(gt=1)] = 256  # per side with its end token; longer pairs are left out
 
     @model_validator(mode="after")
@@ -140,3 +146,11 @@ class DataOptions(Section):
                 "valid and valid_size are both given; valid_size only sets how much is carved out without valid"
             )
         return self
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """Every file that training reads."""
+        pairs = [path for corpus in self.corpora for path in corpus.files]
+        valid = self.valid.files if self.valid else ()
+        texts = [path for text in self.texts for path in (*text.files, *text.valid)]
+        return (*pairs, *valid, *texts, *(self.images.files if self.images else ()))

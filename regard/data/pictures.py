@@ -43,12 +43,15 @@ def read_images(path: Path, labels: Path | None, size: Size | None, channels: in
             raise DataError(
                 f"{labels}: labels of their own go with an idx file, but {path} has them already; remove it"
             )
-        return read_folder(path, size, channels) if path.is_dir() else _fitted(read_npz(path), size, channels)
+        if path.is_dir():
+            return read_folder(path, size, channels)
+        found = read_npz(path)
+        return replace(found, pixels=fitted(found.pixels, size, channels))
     if labels is None:
         raise DataError(f"{path}: an idx file has no labels in it; give the file of labels that came with it")
     images, names = read_idx(path, 3), read_idx(labels, 1)
     _check_equally_many(len(images), len(names), f"{path} and {labels}")
-    return _fitted(NamedImages(images[:, None], list(map(str, names.tolist()))), size, channels)
+    return NamedImages(fitted(images[:, None], size, channels), list(map(str, names.tolist())))
 
 
 def read_idx(path: Path, dimensions: int) -> UInt8[np.ndarray, "..."]:
@@ -104,7 +107,7 @@ def read_folder(root: Path, size: Size | None, channels: int | None) -> NamedIma
     folders = sorted(path for path in root.iterdir() if path.is_dir() and not path.name.startswith("."))
     if not folders:
         raise DataError(f"{root}: found no folder in it, expected one for each label, with the images of that label")
-    files = [path for folder in folders for path in _images_in(folder)]
+    files = [path for folder in folders for path in images_in(folder)]
     first = read_image(files[0], size, channels)
     if len(files) * first.size > MOST:
         raise DataError(
@@ -144,12 +147,14 @@ def read_image(path: Path, size: Size | None, channels: int | None) -> UInt8[np.
     return _fit(pixels if channels is None else recolour(pixels[None], channels)[0], size)
 
 
-def _fitted(images: NamedImages, size: Size | None, channels: int | None) -> NamedImages:
+def fitted(
+    images: UInt8[np.ndarray, "n c y x"], size: Size | None, channels: int | None
+) -> UInt8[np.ndarray, "n channels rows columns"]:
     """The same in the wanted size and colours."""
-    pixels = images.pixels if channels is None else recolour(images.pixels, channels)
+    pixels = images if channels is None else recolour(images, channels)
     if size is not None and pixels.shape[2:] != size:
         pixels = np.stack([_fit(image, size) for image in pixels])
-    return replace(images, pixels=pixels)
+    return pixels
 
 
 def _fit(image: UInt8[np.ndarray, "c y x"], size: Size | None) -> UInt8[np.ndarray, "c rows columns"]:
@@ -168,7 +173,8 @@ def _require_pillow() -> None:
         raise DataError("images: Pillow reads and resizes them, and is not installed; pip install 'regard[images]'")
 
 
-def _images_in(folder: Path) -> list[Path]:
+def images_in(folder: Path) -> list[Path]:
+    """The image files of a folder by name."""
     found = sorted(p for p in folder.iterdir() if p.suffix.lower() in ENDINGS and not p.name.startswith("."))
     if not found:
         raise DataError(f"{folder}: found no image in it ({', '.join(ENDINGS)}); add some, or remove the folder")

@@ -3,7 +3,7 @@
 from typing import Annotated
 
 import numpy as np
-from jaxtyping import Float32, UInt8
+from jaxtyping import Bool, Float32, Int, UInt8
 from pydantic import Field, model_validator
 
 from regard.errors import DataError
@@ -57,15 +57,17 @@ def recolour(images: UInt8[np.ndarray, "n c y x"], channels: int) -> UInt8[np.nd
     return brightness.astype(np.uint8)[:, None]
 
 
-def shift(images: UInt8[np.ndarray, "n c y x"], by: int, rng: np.random.Generator) -> UInt8[np.ndarray, "n c y x"]:
-    """Each image moved by at most `by` pixels down or up and right or left, alike likely; black comes in."""
+def shift(
+    images: UInt8[np.ndarray, "n c y x"], down: Int[np.ndarray, " n"], right: Int[np.ndarray, " n"]
+) -> UInt8[np.ndarray, "n c y x"]:
+    """Each image moved by its number of pixels, up or left if that is below 0; black comes in."""
     n, _, height, width = images.shape
-    padded = np.pad(images, ((0, 0), (0, 0), (by, by), (by, by)))
+    most = int(max(np.abs(down).max(), np.abs(right).max()))
+    padded = np.pad(images, ((0, 0), (0, 0), (most, most), (most, most)))
     places = np.lib.stride_tricks.sliding_window_view(padded, (height, width), axis=(2, 3))
-    down, right = rng.integers(2 * by + 1, size=(2, n))
-    return places[np.arange(n), :, down, right]
+    return places[np.arange(n), :, most - down, most - right]
 
 
-def flip(images: UInt8[np.ndarray, "n c y x"], rng: np.random.Generator) -> UInt8[np.ndarray, "n c y x"]:
-    """Each image as it is or mirrored, left for right, alike likely."""
-    return np.where((rng.random(len(images)) < 0.5)[:, None, None, None], images[..., ::-1], images)
+def flip(images: UInt8[np.ndarray, "n c y x"], chosen: Bool[np.ndarray, " n"]) -> UInt8[np.ndarray, "n c y x"]:
+    """The chosen images mirrored, left for right, and the others as they are."""
+    return np.where(chosen[:, None, None, None], images[..., ::-1], images)

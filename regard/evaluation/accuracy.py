@@ -33,3 +33,10 @@ def macro_f1(counts: Counts) -> float:
     right, either = np.diag(counts), counts.sum(0) + counts.sum(1)
     there = either > 0
     return 100.0 * float((2 * right[there] / either[there]).mean())
+
+
+def confused(counts: Counts) -> list[tuple[int, int, int]]:
+    """(actual, predicted, how often) of every mistake that was made, the most frequent first."""
+    mistakes = counts - np.diag(np.diag(counts))
+    found = [(int(a), int(p), int(mistakes[a, p])) for a, p in zip(*np.nonzero(mistakes), strict=True)]
+    return sorted(found, key=lambda mistake: -mistake[2])

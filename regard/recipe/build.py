@@ -2,6 +2,7 @@
 
 import torch
 
+from regard.errors import RecipeError
 from regard.models.interface import SequenceToSequence
 from regard.recipe.build_convolutional import build_bytenet, build_convs2s
 from regard.recipe.build_gpt import build_gpt
@@ -14,6 +15,7 @@ from regard.recipe.models import (
     ModelOptions,
     RecurrentOptions,
     TransformerOptions,
+    VitOptions,
 )
 
 
@@ -34,3 +36,5 @@ def build(
                 return build_convs2s(options, source_vocab, target_vocab, shared)
             case GptOptions():
                 return build_gpt(options, target_vocab)
+            case VitOptions():
+                raise RecipeError("model.kind: vit reads images, not tokens; use it with task.kind classify-images")

@@ -28,7 +28,11 @@ from regard.training.tensors import check_match, fill, finite, read_tensors, wei
 
 WEIGHTS, RECIPE, CARD, LOG, DATA = "model.safetensors", "recipe.yaml", "README.md", "training.jsonl", "data.json"
 SHORTLIST = "shortlist.safetensors"
-COMMANDS = {"translate": "translate", "language-model": "generate"}  # what uses a model of each task
+COMMANDS = {  # what uses a model of each task
+    "translate": "translate",
+    "language-model": "generate",
+    "classify-images": "see",
+}
 
 
 @dataclass(frozen=True)
@@ -125,16 +129,22 @@ def read_shortlist(folder: Path, vocabularies: Vocabularies) -> Shortlist | None
 
 def read_model(folder: Path, task: str = "translate") -> ModelFolder:
     """The finished model of this task in this directory; ModelFormatError says what is wrong with it."""
+    recipe = open_for(task, folder)
+    vocabularies = read_vocabularies(folder, recipe)
+    model = fresh_model(recipe, vocabularies)
+    read_weights(folder, model)
+    return ModelFolder(folder, recipe, vocabularies, model, read_shortlist(folder, vocabularies))
+
+
+def open_for(task: str, folder: Path) -> Recipe:
+    """The recipe of a finished model that learned this task; another one is refused by what it can do."""
     recipe = open_finished(folder)
     if recipe.task.kind != task:
         raise ModelFormatError(
             f"{folder}: learned to {recipe.task.kind}, expected a model that can {task}; use it with "
             f"regard {COMMANDS[recipe.task.kind]}"
         )
-    vocabularies = read_vocabularies(folder, recipe)
-    model = fresh_model(recipe, vocabularies)
-    read_weights(folder, model)
-    return ModelFolder(folder, recipe, vocabularies, model, read_shortlist(folder, vocabularies))
+    return recipe
 
 
 def open_finished(folder: Path) -> Recipe:

@@ -72,6 +72,15 @@ class GptOptions(PlacedOptions):
     layers: Positive = 4
 
 
+class VitOptions(StackOptions):
+    """Dosovitskiy et al. 2021: an image as a sequence of patches. Size and colours of images come with the data."""
+
+    kind: Literal["vit"] = "vit"
+    activation: Activation = "gelu"
+    layers: Positive = 6
+    patch: Positive = 16  # rows and columns of pixels of a patch; must divide those of the images
+
+
 class RecurrentOptions(Section):
     """The encoder–decoders of the lectures: plain, simple attention, parameterised, bidirectional; deep ones."""
 
@@ -122,5 +131,6 @@ class ConvS2SOptions(Section):
 
 
 ModelOptions = Annotated[
-    TransformerOptions | RecurrentOptions | ByteNetOptions | ConvS2SOptions | GptOptions, Field(discriminator="kind")
+    TransformerOptions | RecurrentOptions | ByteNetOptions | ConvS2SOptions | GptOptions | VitOptions,
+    Field(discriminator="kind"),
 ]

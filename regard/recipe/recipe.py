@@ -24,6 +24,7 @@ SHOWN = 3  # problems of one recipe that a line names
 MODELS = {  # which kinds of model can learn a task; the first if a recipe does not say
     "translate": ("transformer", "recurrent", "bytenet", "convs2s"),
     "language-model": ("gpt",),
+    "classify-images": ("vit",),
 }
 
 

@@ -23,7 +23,13 @@ class LanguageModelOptions(Section):
     rows: Literal["packed", "cropped"] = "packed"  # every token once an epoch, or stretches that begin anywhere
 
 
-TaskOptions = Annotated[TranslateOptions | LanguageModelOptions, Field(discriminator="kind")]
+class ClassifyImagesOptions(Section):
+    """Images with a label each: the label from the image."""
+
+    kind: Literal["classify-images"] = "classify-images"
+
+
+TaskOptions = Annotated[TranslateOptions | LanguageModelOptions | ClassifyImagesOptions, Field(discriminator="kind")]
 
 
 class LossOptions(Section):

@@ -38,7 +38,7 @@ from regard.training.schedules import check_warmup, rate
 from regard.training.tensors import fill, weights
 
 SKIPS = 5  # steps in a row without a finite gradient that end a run
-HIGHER_IS_BETTER = {"bleu"}
+HIGHER_IS_BETTER = {"bleu", "accuracy"}
 
 
 def never() -> bool:

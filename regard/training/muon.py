@@ -8,6 +8,8 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.optim import AdamW
 
+from regard.layers.patches import GridPositions
+
 MOMENTUM = 0.95
 TALL = 8  # sides in a greater ratio make a table of tokens, not a map between layers
 QUINTIC = (3.4445, -4.7750, 2.0315)  # coefficients that pull singular values towards 1 fastest; Jordan et al. 2024
@@ -30,6 +32,7 @@ def orthogonal(matrix: Float[Tensor, "m n"], rounds: int = 5) -> Float[Tensor, "
 def hidden_matrices(model: nn.Module) -> list[nn.Parameter]:
     """What Muon is meant for: the maps between layers. Embeddings, output tables, biases and norms are not."""
     tables = {id(module.weight) for module in model.modules() if isinstance(module, nn.Embedding)}
+    tables |= {id(module.table) for module in model.modules() if isinstance(module, GridPositions)}
     return [
         p
         for p in model.parameters()

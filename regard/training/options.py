@@ -49,7 +49,7 @@ class TrainingOptions(Section):
 
     validations: Count = 10  # over the whole run, the last one at its end; 0: none
     patience: Positive | None = None  # validations in a row without a better score before the run stops
-    stop_on: Literal["loss", "bleu"] = "loss"  # the score that makes a checkpoint the best
+    stop_on: Literal["loss", "bleu", "accuracy"] = "loss"  # the score that makes a checkpoint the best
 
     ema: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.0  # decay of the moving average of weights; 0: off
     average: Count = 0  # the model is the mean of this many last checkpoints; 0: off

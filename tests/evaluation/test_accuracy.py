@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from regard.errors import DataError
-from regard.evaluation.accuracy import accuracy, confusion, macro_f1
+from regard.evaluation.accuracy import accuracy, confused, confusion, macro_f1
 
 
 def drawn(seed: int, classes: int, n: int = 60) -> tuple[list[int], list[int]]:
@@ -80,3 +80,10 @@ def test_renaming_the_classes_changes_no_score():
 def test_scores_of_nothing_or_of_unequal_sides_are_refused(predicted, actual, message):
     with pytest.raises(DataError, match=message):
         confusion(predicted, actual, 2)
+
+
+def test_mistakes_come_by_how_often_they_were_made():
+    counts = confusion([1, 1, 2, 0, 0, 1, 1], [0, 0, 0, 0, 1, 1, 2], 3)
+    assert confused(counts)[0] == (0, 1, 2)
+    assert sorted(confused(counts)) == [(0, 1, 2), (0, 2, 1), (1, 0, 1), (2, 1, 1)]
+    assert confused(np.diag([3, 0, 2])) == []
