@@ -20,7 +20,8 @@ from regard.explaining.record import record
 from regard.files import write_atomically
 from regard.models.interface import parameters
 from regard.recipe.folder import LOG
-from regard.run import Request, run
+from regard.request import Request
+from regard.run import run
 from regard.text.special import BOS, EOS, NAMES
 from regard.training.events import Stepped, Validated
 from regard.training.logs import read_log

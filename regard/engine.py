@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Literal, Protocol, overload, runtime_checkable
 
 from regard.data.pairs import Pair
-from regard.decoding.bulk import draw, score_pairs, translate, write
+from regard.decoding.bulk import LONGEST, draw, score_pairs, translate, write
 from regard.decoding.ensemble import together
 from regard.decoding.options import SamplingOptions, SearchOptions
 from regard.decoding.shortlist import Shortlist
@@ -58,7 +58,6 @@ class PairScore:
 
 
 NOTHING = Candidate("", 0.0, 0.0, ())
-LONGEST = 10_000  # source tokens: beyond, attention takes minutes and gigabytes for what no model here was trained on
 
 
 @runtime_checkable

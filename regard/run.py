@@ -5,143 +5,27 @@ import json
 import shutil
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from regard.card import write_card
 from regard.engine import TorchEngine, load
 from regard.errors import DataError, ModelFormatError, RecipeError, TrainingError
-from regard.files import MANIFEST, check_manifest, manifest, write_folder, write_manifest
+from regard.files import MANIFEST, manifest, write_folder, write_manifest
 from regard.jobs.interface import Prepared, Verdict
 from regard.jobs.table import job
 from regard.recipe.folder import DATA, LOG, RECIPE, Lexicon, read_recipe, write_recipe, write_weights
 from regard.recipe.presets import choose
-from regard.recipe.recipe import Recipe, Tree, overlay, parse, read_tree, with_settings
+from regard.recipe.recipe import Recipe, overlay, parse
+from regard.recipe.starting import noted, refuse_unlike, start_again, start_from
+from regard.request import Request, text_of
 from regard.training.console import Console
 from regard.training.crew import shares
 from regard.training.events import Event, Finished, Stopped
 from regard.training.logs import JsonLog, Reader, TensorBoardLog
 from regard.training.loop import train as run_loop
 from regard.training.signals import stop_on_signal
-
-
-@dataclass(frozen=True)
-class Request:
-    """What a user asks of one run: a recipe or files, what to change in it, and where the model goes."""
-
-    recipe: Path | None = None
-    preset: str | None = None  # a name of the line-up, instead of a recipe
-    source: Path | None = None
-    target: Path | None = None
-    tsv: Path | None = None
-    jsonl: Path | None = None
-    text: Sequence[Path] = ()  # for a language model
-    valid_text: Sequence[Path] = ()
-    images: Path | None = None  # for an image classifier
-    image_labels: Path | None = None
-    valid_images: Path | None = None
-    valid_image_labels: Path | None = None
-    valid_source: Path | None = None
-    valid_target: Path | None = None
-    vocabulary: Path | None = None  # a model whose tokenisers are used, instead of learning new ones
-    out: Path | None = None
-    budget: str | None = None
-    steps: int | None = None
-    epochs: float | None = None
-    seed: int | None = None
-    settings: Sequence[str] = ()
-    resume: Path | None = None
-    tensorboard: bool = False
-    quiet: bool = False
-
-    def tree(self) -> Tree:
-        """The recipe file, the options over it, the settings over those."""
-        tree = read_tree(self.recipe) if self.recipe else {}
-        corpus = {"source": self.source, "target": self.target, "tsv": self.tsv, "jsonl": self.jsonl}
-        valid = {"source": self.valid_source, "target": self.valid_target}
-        lengths = {"steps": self.steps, "epochs": self.epochs, "budget": self.budget}
-        if given(corpus):
-            tree = overlay(tree, {"data": {"corpora": [given(corpus)]}})
-        if self.vocabulary:
-            tree = overlay(tree, {"text": text_of(self.vocabulary)})
-        if given(valid):
-            tree = overlay(tree, {"data": {"valid": given(valid)}})
-        if self.text:
-            files = {"files": [str(path) for path in self.text], "valid": [str(path) for path in self.valid_text]}
-            tree = overlay(tree, {"task": {"kind": "language-model"}, "data": {"texts": [files]}})
-        if self.images:  # labels of a recipe's images are not those of others
-            named = {
-                "train": str(self.images),
-                "train_labels": str(self.image_labels) if self.image_labels else None,
-            }
-            named |= given({"valid": self.valid_images, "valid_labels": self.valid_image_labels})
-            tree = overlay(tree, {"task": {"kind": "classify-images"}, "data": {"images": named}})
-        if given(lengths):  # the others become none: the recipe's own length must not contradict the option
-            tree = overlay(tree, {"training": lengths})
-        if self.seed is not None:
-            tree = overlay(tree, {"training": {"seed": self.seed}})
-        return with_settings(tree, self.settings)
-
-    def say(self, line: str) -> None:
-        """What goes on while nothing else moves, on stderr."""
-        if not self.quiet:
-            sys.stderr.write(f"{line}\n")
-            sys.stderr.flush()
-
-    def refuse_contradictions(self) -> None:
-        """Options that cannot be followed together, in the user's own words."""
-        for one, other in (("source", "target"), ("valid_source", "valid_target")):
-            for here, there in ((one, other), (other, one)):
-                if getattr(self, here) is not None and getattr(self, there) is None:
-                    raise RecipeError(f"{option(here)}: given without {option(there)}; parallel text needs both")
-        if self.valid_text and not self.text:
-            raise RecipeError("--valid-text: given without --text; what is learned from?")
-        pairs = [name for name in ("source", "tsv", "jsonl", "preset") if getattr(self, name) is not None]
-        if self.text and pairs:
-            raise RecipeError(f"--text: plain text teaches a language model; leave out {option(pairs[0])}")
-        self.refuse_images_with_text()
-        if self.preset and self.recipe:
-            raise RecipeError(
-                f"--preset {self.preset}: {self.recipe} says itself what learns; leave out one of the two, or change "
-                "single values with --set"
-            )
-        if self.resume is None:
-            return
-        changed = [f.name for f in fields(self) if f.name not in WITH_RESUME and getattr(self, f.name) != f.default]
-        if changed:
-            raise RecipeError(
-                f"--resume {self.resume}: a run goes on as it began; leave out {', '.join(map(option, changed))}"
-            )
-
-    def refuse_images_with_text(self) -> None:
-        for name, needed in (
-            ("image_labels", "images"),
-            ("valid_images", "images"),
-            ("valid_image_labels", "valid_images"),
-        ):
-            if getattr(self, name) is not None and getattr(self, needed) is None:
-                raise RecipeError(f"{option(name)}: given without {option(needed)}; images and labels go together")
-        texts = [
-            name
-            for name in ("source", "tsv", "jsonl", "text", "valid_source", "preset", "vocabulary")
-            if getattr(self, name)
-        ]
-        if self.images and texts:
-            raise RecipeError(f"{option('images')}: images teach an image classifier; leave out {option(texts[0])}")
-
-
-WITH_RESUME = ("resume", "tensorboard", "quiet")
-
-
-def option(name: str) -> str:
-    """How a field of the request is written on the command line."""
-    return {"recipe": "the recipe", "settings": "--set"}.get(name, f"--{name.replace('_', '-')}")
-
-
-def given(options: Mapping[str, object]) -> dict[str, str]:
-    return {key: str(value) for key, value in options.items() if value is not None}
 
 
 @dataclass(frozen=True)
@@ -193,16 +77,22 @@ def begin(request: Request) -> tuple[Path, Prepared]:
     if request.recipe is None:
         recipe = parse(overlay(task.choose(loaded, request.preset or recipe.model.kind), tree), where(request))
     task.refuse_impossible(recipe)  # now, not after the minutes that a vocabulary may take
+    if request.start:
+        refuse_unlike(recipe, request.start)
     # What the numbers of a run depend on is kept with it, lest another machine resume it with others.
     training = recipe.training.model_copy(update={"shares": shares(recipe.training)})
     recipe = recipe.model_copy(update={"training": training})
-    lexicon = task.learn(recipe, loaded) if request.vocabulary is None else borrow(request, recipe)
+    lexicon = task.learn(recipe, loaded) if request.lender is None else borrow(request.lender, recipe)
     prepared = task.prepare(recipe, loaded, lexicon)
+    start = {}
+    if request.start:
+        start_from(prepared.model, request.start)
+        start = {"start": noted(request.start)}
 
     def fill(fresh: Path) -> None:
         write_recipe(fresh, prepared.recipe, prepared.lexicon)
         began = {"files": manifest(fresh), "text": prepared.text}
-        data = {**prepared.report.to_json(), "began_with": began}
+        data = {**prepared.report.to_json(), **start, "began_with": began}
         (fresh / DATA).write_text(json.dumps(data, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
     write_folder(folder, fill)
@@ -212,10 +102,10 @@ def begin(request: Request) -> tuple[Path, Prepared]:
 def destination(request: Request, recipe: Recipe) -> Path:
     """Where the model goes; refused where there is nothing to learn from or something stands in the way."""
     data = recipe.data
-    if not (data.corpora or data.texts or data.images):
+    if not (data.corpora or data.texts or data.labelled or data.images or data.trees):
         raise RecipeError(
-            "no text to learn from; give --source and --target, --tsv, --jsonl, --text, --images or a recipe with "
-            "data.corpora, data.texts or data.images, or try: regard demo --out demo"
+            "nothing to learn from; give --source and --target, --tsv, --jsonl, --text, --labelled, --images, --trees "
+            "or a recipe with data.corpora (or texts, labelled, images, trees), or try: regard demo --out demo"
         )
     if request.out is None:
         raise RecipeError("--out: say where the model goes, for example --out models/en-de")
@@ -247,6 +137,9 @@ def reopen(folder: Path) -> tuple[Path, Prepared]:
     if prepared.text != text:
         names = ", ".join(map(str, recipe.data.files))
         raise DataError(f"{folder}: began with another text than {names} hold now; put it back, or start a new run")
+    note = json.loads((folder / DATA).read_bytes()).get("start")
+    if note and not any((folder / "checkpoints").glob("step-*")):  # a checkpoint would hold every weight
+        start_again(prepared.model, note)
     return folder, prepared
 
 
@@ -261,23 +154,16 @@ def beginning(folder: Path) -> tuple[dict[str, str], str]:
         ) from None
 
 
-def text_of(model: Path) -> dict[str, Any]:
-    """The part of a model's text section that its vocabulary decides."""
-    check_manifest(model)
-    return read_recipe(model).text.model_dump(exclude={"dropout"})
-
-
-def borrow(request: Request, recipe: Recipe) -> Lexicon:
+def borrow(lender: Path, recipe: Recipe) -> Lexicon:
     """The vocabularies of another model; a recipe that asks for others is refused."""
-    assert request.vocabulary is not None
-    for name, value in text_of(request.vocabulary).items():
+    for name, value in text_of(lender).items():
         if getattr(recipe.text, name) != value:
             raise RecipeError(
-                f"text.{name}: {getattr(recipe.text, name)}, but the vocabulary of {request.vocabulary} has {value}; "
+                f"text.{name}: {getattr(recipe.text, name)}, but the vocabulary of {lender} has {value}; "
                 "leave out one of the two"
             )
-    found: Lexicon = job(recipe).read(request.vocabulary, recipe)
-    return found
+    lexicon: Lexicon = job(recipe).read(lender, recipe)
+    return lexicon
 
 
 def follow(prepared: Prepared, folder: Path, request: Request, started: float) -> Iterator[Event]:

@@ -1,4 +1,4 @@
-"""Random trees, random damage to them, and the treebank where there is one."""
+"""Random trees, random damage to them, trees that can be learned, and the treebank where there is one."""
 
 import os
 import random
@@ -34,6 +34,30 @@ def random_tree(rng: random.Random, words: int, labels=LABELS, tags=TAGS, unary:
         for size in sizes
     ]
     return Tree(rng.choice(labels), tuple(children))
+
+
+def toy_tree(rng: random.Random) -> Tree:
+    """A sentence of a small language whose words decide its tree: "the dog that sings sees a cat ." """
+    return Tree("TOP", (Tree("S", (noun_phrase(rng, 1), verb_phrase(rng, 1), Tree(".", word="."))),))
+
+
+def noun_phrase(rng: random.Random, depth: int) -> Tree:
+    plain = Tree("NP", (Tree("DT", word=rng.choice(["the", "a"])), Tree("NN", word=rng.choice(["dog", "cat", "owl"]))))
+    if not depth or rng.random() < 0.6:
+        return plain
+    that = Tree("WHNP", (Tree("WDT", word="that"),))
+    return Tree("NP", (plain, Tree("SBAR", (that, Tree("S", (verb_phrase(rng, depth - 1),))))))
+
+
+def verb_phrase(rng: random.Random, depth: int) -> Tree:
+    if not depth or rng.random() < 0.4:
+        return Tree("VP", (Tree("VBZ", word=rng.choice(["sleeps", "sings"])),))
+    return Tree("VP", (Tree("VBZ", word=rng.choice(["sees", "hears"])), noun_phrase(rng, depth - 1)))
+
+
+def toy_trees(count: int, seed: int) -> list[Tree]:
+    rng = random.Random(seed)
+    return [toy_tree(rng) for _ in range(count)]
 
 
 def leaf(rng: random.Random, tags=TAGS) -> Tree:

@@ -17,12 +17,21 @@ from regard.recipe.lineup import LINEUP
 @click.option("--jsonl", type=FILE, help='Instead: one file of {"source": …, "target": …} lines.')
 @click.option("--text", type=FILE, multiple=True, help="Plain text instead: learn to continue it; repeatable.")
 @click.option("--valid-text", type=FILE, multiple=True, help="Its validation text; the last tenth when not given.")
+@click.option("--masked", is_flag=True, help="With --text: learn to fill holes in it instead of continuing it.")
+@click.option("--labelled", type=FILE, help="Texts with a label each instead (.tsv, .csv, .jsonl): learn to sort them.")
+@click.option("--valid-labelled", type=FILE, help="Its validation texts; held out of the file when not given.")
+@click.option("--text-column", metavar="NAME", help="With --labelled: where the text is, if not in 'text'.")
+@click.option("--second-column", metavar="NAME", help="With --labelled: where the second text of a pair is.")
+@click.option("--label-column", metavar="NAME", help="With --labelled: where the label is, if not in 'label'.")
+@click.option("--start", type=FILE, metavar="MODEL", help="Begin with the encoder of a masked model or a classifier.")
 @click.option(
     "--images", type=FILE, help="Images instead: a folder with a folder for each label, an .npz file, or an idx file."
 )
 @click.option("--image-labels", type=FILE, help="The labels of an idx file.")
 @click.option("--valid-images", type=FILE, help="Validation images; held out of the others when not given.")
 @click.option("--valid-image-labels", type=FILE, help="Their labels, of an idx file.")
+@click.option("--trees", type=FILE, multiple=True, help="A treebank instead, (S (NP …) …): learn to parse; repeatable.")
+@click.option("--valid-trees", type=FILE, multiple=True, help="Its validation trees; held out when not given.")
 @click.option("--valid-source", type=FILE, help="Validation text; carved out of the training text when not given.")
 @click.option("--valid-target", type=FILE, help="The same lines in the other language.")
 @click.option(
@@ -47,18 +56,22 @@ from regard.recipe.lineup import LINEUP
 @click.option("--tensorboard", is_flag=True, help="Also log for TensorBoard, in OUT/tensorboard.")
 @click.option("--quiet", is_flag=True, help="No progress on stderr.")
 def train(recipe: Path | None, settings: tuple[str, ...], resume: Path | None, **options: Any) -> None:
-    """Learn a model from parallel text, plain text or images, from a RECIPE or from the files alone.
+    """Learn a model from parallel text, plain text, labelled texts, trees or images: by a RECIPE or the files alone.
 
     \b
       regard train --source train.en --target train.de --out models/en-de --budget 20m
       regard train recipes/multi30k-en-de.yaml --out models/m30k --set model.heads=8
       regard train --source train.en --target train.de --out models/gnmt --preset gnmt
       regard train --text shakespeare.txt --out models/bard --budget 15m
+      regard train --text reviews.txt --masked --out models/reader --budget 15m
+      regard train --labelled reviews.tsv --start models/reader --out models/mood
       regard train --images flowers/ --out models/flowers --budget 15m
+      regard train --trees train.trees --valid-trees dev.trees --out models/parser --budget 20m
       regard train --resume models/en-de
     Ctrl-C saves and stops; --resume goes on from there, with the recipe and the text that the run began with.
     """
-    from regard.run import Request, run
+    from regard.request import Request
+    from regard.run import run
 
     request = Request(recipe=recipe, settings=settings, resume=resume, **options)
     if run(request).interrupted:

@@ -20,7 +20,8 @@ from regard.data.readers import read_lines
 from regard.errors import DataError, RecipeError
 from regard.files import MANIFEST, check_manifest, write_atomically
 from regard.recipe.folder import read_recipe
-from regard.run import Outcome, Request, foreseen, run
+from regard.request import Request
+from regard.run import Outcome, foreseen, run
 
 TEXT, NOTES, STUDENT = "teacher.txt", "distil.json", "student"
 PRESET = "fast"  # deep encoder, shallow decoder

@@ -7,7 +7,7 @@ from typing import Any
 
 from regard.commands.progress import say
 from regard.errors import RecipeError
-from regard.run import option
+from regard.request import option
 from regard.studies.rows import BUDGET, MULTI30K, Plan, Texts
 from regard.studies.study import Asked, conduct
 

@@ -59,9 +59,11 @@ class Report:
     corpora: tuple[Account, ...]
     validation: Account
     origin: str  # of the validation pairs: GIVEN or CARVED
+    notes: tuple[str, ...] = ()  # what else happened to what was kept
 
     def lines(self) -> list[str]:
-        return [account.line() for account in self.corpora] + [f"{self.validation.line()} ({self.origin})"]
+        accounts = [account.line() for account in self.corpora]
+        return [*accounts, f"{self.validation.line()} ({self.origin})", *self.notes]
 
     def to_json(self) -> dict[str, Any]:
         def plain(account: Account) -> dict[str, Any]:
@@ -70,6 +72,7 @@ class Report:
         return {
             "corpora": [plain(account) for account in self.corpora],
             "validation": plain(self.validation) | {"origin": self.origin},
+            **({"notes": list(self.notes)} if self.notes else {}),
         }
 
 

@@ -1,20 +1,28 @@
 """Tokens hidden for a model to fill in: masked language modelling. Devlin et al. 2019, §3.1."""
 
-from typing import Annotated
-
 import numpy as np
 from jaxtyping import Bool, Int32
-from pydantic import Field
 
-from regard.section import Section
 from regard.text.special import NAMES
+from regard.text.tokeniser import Tokeniser
+from regard.text.unicode import SPACE
+from regard.text.wordpiece import CONTINUED
 
+MASK = "[MASK]"  # its name in published vocabularies, and how a user writes a hole
 MASKED, RANDOM = 0.8, 0.1  # of the chosen tokens; the others stay as they are
 
 
-class MaskingOptions(Section):
-    share: Annotated[float, Field(gt=0, le=1)] = 0.15  # of the tokens that are to be predicted
-    whole_words: bool = False  # all pieces of a word or none
+def mask_id(tokeniser: Tokeniser) -> int:
+    """The id after the tokeniser's own; the last of a published tokeniser, which has a mask already."""
+    last = len(tokeniser) - 1
+    return last if tokeniser.name(last) == MASK else last + 1
+
+
+def word_beginnings(tokeniser: Tokeniser) -> Bool[np.ndarray, " vocabulary"]:
+    """Of every id, the mask's too, whether it begins a word: with a space or a line end, else by not going on (##)."""
+    names = [tokeniser.name(id) for id in range(mask_id(tokeniser))]
+    found = [name.startswith(SPACE) or tokeniser.decode([id])[:1].isspace() for id, name in enumerate(names)]
+    return np.array([*(found if any(found) else [not name.startswith(CONTINUED) for name in names]), True])
 
 
 def mask_tokens(

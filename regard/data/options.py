@@ -101,6 +101,12 @@ class LabelledOptions(Section):
             raise ValueError(f"columns: no {missing[0]!r} in {', '.join(self.columns)}; set text, second and label")
         return self
 
+    @property
+    def every(self) -> tuple[Path, ...]:
+        """Every file that is read."""
+        records = tuple(path for path in (self.file, self.valid) if path is not None)
+        return (*records, *self.files.values(), *self.valid_files.values())
+
 
 class ImageOptions(Section):
     """Images with a label each: a folder of folders named by label, an .npz file, or an idx file and its labels."""
@@ -126,12 +132,21 @@ class ImageOptions(Section):
         return tuple(path for path in every if path is not None)
 
 
+class TreebankOptions(Section):
+    """Files of trees in the brackets of the Penn Treebank."""
+
+    files: Annotated[tuple[Path, ...], Field(min_length=1)]
+    valid: tuple[Path, ...] = ()  # none: held out of the files
+
+
 class DataOptions(Section):
-    """A task reads its own kind of data: pairs of texts, plain texts, or images."""
+    """A task reads its own kind of data: pairs of texts, plain texts, texts with labels, images, or trees."""
 
     corpora: tuple[CorpusOptions, ...] = ()
     texts: tuple[TextCorpusOptions, ...] = ()
+    labelled: tuple[LabelledOptions, ...] = ()
     images: ImageOptions | None = None
+    trees: TreebankOptions | None = None
     valid: CorpusOptions | None = None  # none: carved out of the corpora
     valid_size: Positive | None = None  # pairs to carve out; none: 5 %, at most 1000
     filters: FilterRules = FilterRules()
@@ -153,4 +168,7 @@ class DataOptions(Section):
         pairs = [path for corpus in self.corpora for path in corpus.files]
         valid = self.valid.files if self.valid else ()
         texts = [path for text in self.texts for path in (*text.files, *text.valid)]
-        return (*pairs, *valid, *texts, *(self.images.files if self.images else ()))
+        labelled = [path for corpus in self.labelled for path in corpus.every]
+        images = self.images.files if self.images else ()
+        trees = (*self.trees.files, *self.trees.valid) if self.trees else ()
+        return (*pairs, *valid, *texts, *labelled, *images, *trees)

@@ -19,6 +19,7 @@ from regard.text.special import BOS, EOS, PAD, UNK
 
 Ids = Sequence[int]
 NEVER = (PAD, UNK, BOS)  # what no output may hold
+LONGEST = 10_000  # source tokens: beyond, attention takes minutes and gigabytes for what no model here was trained on
 BATCH_TOKENS = 4096  # of sources, for one hypothesis each; measured, and so is the root of the beam's width below
 
 

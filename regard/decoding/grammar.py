@@ -127,12 +127,17 @@ class Grammar:
         """
         return min(self.cap, words + 2 * self.chains * (2 * words - 1) + 1)
 
+    @property
+    def most_words(self) -> int:
+        """Of a sentence whose tree fits: two brackets and the end token are needed beside them."""
+        return self.cap - 3
+
     def over(self, words: Sequence[int]) -> "WellFormed":
         """The rule for a batch whose sentence i has words[i] words."""
         for sentence, count in enumerate(words):
-            if not 1 <= count <= self.cap - 3:
+            if not 1 <= count <= self.most_words:
                 raise DecodingError(
-                    f"sentence {sentence}: found {count} words, expected 1 to {self.cap - 3}, which fit into "
+                    f"sentence {sentence}: found {count} words, expected 1 to {self.most_words}, which fit into "
                     f"{self.cap} symbols; leave the sentence out or raise cap"
                 )
         return WellFormed(self, words)

@@ -1,5 +1,6 @@
 """A constituency tree as text for a terminal, on its side with a word a line, and as SVG with the root on top."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from regard.data.treebank import WORD
@@ -62,25 +63,51 @@ class Node:
 
 
 def svg(tree: Tree) -> str:
-    """The tree as one SVG element that stands alone or inside a page, whose text colour it takes.
+    """The tree as one SVG element that stands alone or inside a page, whose text colour it takes."""
+    width, height = size(tree)
+    spoken = f"tree of: {' '.join(map(shown, tree.leaves()))}"
+    return frame(width, height, "tree", spoken, drawing(tree))
+
+
+def sheet(trees: Sequence[Tree]) -> str:
+    """One SVG of all trees, one beneath the other."""
+    sizes = [size(tree) for tree in trees]
+    parts, top = [], 0
+    for tree, (_, height) in zip(trees, sizes, strict=True):
+        parts.append(f'<g transform="translate(0 {top})">{drawing(tree)}</g>')
+        top += height
+    return frame(max(width for width, _ in sizes), top, "trees", f"{len(trees)} trees", "".join(parts))
+
+
+def size(tree: Tree) -> tuple[int, int]:
+    """Width and height of the picture with its margins, in px."""
+    return round(extent(tree)) + 2 * MARGIN, tree.depth * LEVEL + DROP + 2 * ROOM + 2 * MARGIN
+
+
+def frame(width: int, height: int, name: str, spoken: str, inner: str) -> str:
+    """`inner` in an SVG element; the middle of the highest label is at 0."""
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="{name}" viewBox="{-MARGIN} {-ROOM - MARGIN} '
+        f'{width} {height}" width="{width}" height="{height}" font-family="system-ui, sans-serif" font-size="14" '
+        f'text-anchor="middle" role="img" aria-label="{text(spoken)}">{inner}</svg>'
+    )
+
+
+def drawing(tree: Tree) -> str:
+    """Edges, labels, tags and words.
 
     Constituents stand right above what they hold, so that lines never cross: each goes straight down to its child.
     """
     nodes = every(place(tree, 0.0, tree.depth))
     inner, leaves = [n for n in nodes if n.children], [n for n in nodes if not n.children]
-    width, height = round(extent(tree)), tree.depth * LEVEL + DROP + ROOM
     labels = "".join(mark(node.x, node.y, node.tree.label) for node in inner)
     tags = "".join(mark(node.x, node.y, node.tree.label) for node in leaves if node.tree.label != WORD)
     words = "".join(mark(node.x, node.y + DROP, shown(node.tree)) for node in leaves)
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" class="tree" viewBox="{-MARGIN} {-ROOM - MARGIN} '
-        f'{width + 2 * MARGIN} {height + ROOM + 2 * MARGIN}" width="{width + 2 * MARGIN}" '
-        f'height="{height + ROOM + 2 * MARGIN}" font-family="system-ui, sans-serif" font-size="14" '
-        f'text-anchor="middle" role="img" aria-label="tree of: {text(" ".join(map(shown, tree.leaves())))}">'
         f'<path class="edges" fill="none" stroke="currentColor" stroke-opacity=".4" d="{"".join(map(edges, inner))}"/>'
         f'<g class="labels" fill="#0072b2" font-weight="600" dominant-baseline="central">{labels}</g>'
         f'<g class="tags" fill="currentColor" fill-opacity=".65" font-size="11" dominant-baseline="central">{tags}</g>'
-        f'<g class="words" fill="currentColor" dominant-baseline="central">{words}</g></svg>'
+        f'<g class="words" fill="currentColor" dominant-baseline="central">{words}</g>'
     )
 
 

@@ -15,7 +15,6 @@ from regard.recipe.models import (
     ModelOptions,
     RecurrentOptions,
     TransformerOptions,
-    VitOptions,
 )
 
 
@@ -36,5 +35,5 @@ def build(
                 return build_convs2s(options, source_vocab, target_vocab, shared)
             case GptOptions():
                 return build_gpt(options, target_vocab)
-            case VitOptions():
-                raise RecipeError("model.kind: vit reads images, not tokens; use it with task.kind classify-images")
+            case _:
+                raise RecipeError(f"model.kind: {options.kind} reads and does not write; use it for a task that it can")

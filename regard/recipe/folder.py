@@ -31,7 +31,10 @@ SHORTLIST = "shortlist.safetensors"
 COMMANDS = {  # what uses a model of each task
     "translate": "translate",
     "language-model": "generate",
+    "masked": "fill",
+    "classify": "classify",
     "classify-images": "see",
+    "parse": "parse",
 }
 
 

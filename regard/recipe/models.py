@@ -72,6 +72,18 @@ class GptOptions(PlacedOptions):
     layers: Positive = 4
 
 
+class BertOptions(PlacedOptions):
+    """Devlin et al. 2019: one stack that sees all of a text, under a head for hidden words or for classes."""
+
+    kind: Literal["bert"] = "bert"
+    activation: Activation = "gelu"
+    positions: Positions = "learned"
+    scale_embedding: bool = False  # × √width
+    output_bias: bool | None = True  # of the layer that names a hidden token
+    layers: Positive = 4
+    segments: Positive = 2  # texts that are told apart: the first and the second of a pair
+
+
 class VitOptions(StackOptions):
     """Dosovitskiy et al. 2021: an image as a sequence of patches. Size and colours of images come with the data."""
 
@@ -131,6 +143,6 @@ class ConvS2SOptions(Section):
 
 
 ModelOptions = Annotated[
-    TransformerOptions | RecurrentOptions | ByteNetOptions | ConvS2SOptions | GptOptions | VitOptions,
+    TransformerOptions | RecurrentOptions | ByteNetOptions | ConvS2SOptions | GptOptions | BertOptions | VitOptions,
     Field(discriminator="kind"),
 ]

@@ -23,7 +23,11 @@ def choose(pairs: Sequence[Pair], name: str) -> Tree:
     Small corpora want small models and many updates. On Multi30k (29,000 pairs) rotary positions and Muon each lowered
     the validation loss for the same minutes; the moving average of weights stands in for choosing a checkpoint.
     """
-    size = next((size for limit, size in SIZES.items() if len(pairs) < limit), LARGE)
+    return of_the_lineup(name, next((size for limit, size in SIZES.items() if len(pairs) < limit), LARGE))
+
+
+def of_the_lineup(name: str, size: Size) -> Tree:
+    """This preset at this size."""
     preset = LINEUP.get(OF_A_KIND.get(name, name))
     if preset is None:
         near = difflib.get_close_matches(name, LINEUP, n=1, cutoff=0.5)
@@ -36,6 +40,22 @@ def choose(pairs: Sequence[Pair], name: str) -> Tree:
         "optimiser": preset.optimiser,
     }
     return {"data": {"batch_tokens": size.batch_tokens}, "model": preset.model(size), "training": training}
+
+
+PARSER_SIZES = {  # by the number of trees that stays below; a tree has two to three times the symbols of a sentence
+    10_000: Size(width=192, heads=4, feedforward=768, layers=3, dropout=0.3, batch_tokens=2000, learning_rate=0.003),
+    100_000: Size(width=320, heads=5, feedforward=1280, layers=4, dropout=0.2, batch_tokens=3000, learning_rate=0.002),
+}
+
+
+def choose_parser(trees: int, name: str) -> Tree:
+    """A recipe tree (without its files) for a parser that learns from so many trees; `name` as for `choose`.
+
+    Treebanks are small and are read many times over: more dropout than for translation. The penalty on length is that
+    of Vaswani et al. 2017, §6.3: 1, the mean over all symbols, would favour trees of many brackets.
+    """
+    size = next((size for limit, size in PARSER_SIZES.items() if trees < limit), LARGE)
+    return of_the_lineup(name, size) | {"decoding": {"length_penalty": 0.3}}
 
 
 LANGUAGE_SIZES = {  # by the number of characters that stays below

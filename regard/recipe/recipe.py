@@ -13,9 +13,16 @@ from pydantic_core import ErrorDetails
 from regard.data.options import DataOptions
 from regard.decoding.options import SearchOptions
 from regard.errors import RecipeError
-from regard.recipe.models import ConvS2SOptions, GptOptions, ModelOptions, TransformerOptions
+from regard.recipe.models import BertOptions, ConvS2SOptions, GptOptions, ModelOptions, TransformerOptions
 from regard.section import Section
-from regard.tasks.options import LanguageModelOptions, LossOptions, TaskOptions, TranslateOptions
+from regard.tasks.options import (
+    ClassifyOptions,
+    LanguageModelOptions,
+    LossOptions,
+    MaskedOptions,
+    TaskOptions,
+    TranslateOptions,
+)
 from regard.text.options import TextOptions
 from regard.training.options import TrainingOptions
 
@@ -24,7 +31,10 @@ SHOWN = 3  # problems of one recipe that a line names
 MODELS = {  # which kinds of model can learn a task; the first if a recipe does not say
     "translate": ("transformer", "recurrent", "bytenet", "convs2s"),
     "language-model": ("gpt",),
+    "masked": ("bert",),
+    "classify": ("bert",),
     "classify-images": ("vit",),
+    "parse": ("transformer", "recurrent", "bytenet", "convs2s"),
 }
 
 
@@ -50,11 +60,18 @@ class Recipe(Section):
     def positions_reach(self) -> "Recipe":
         """Learned positions end where their table ends: not in the middle of a run."""
         rows = learned_positions(self.model)
-        if isinstance(self.task, LanguageModelOptions):
+        if isinstance(self.task, LanguageModelOptions | MaskedOptions):
             if rows is not None and rows < self.task.context:
                 raise ValueError(
                     f"model.max_length: {rows} learned positions, but task.context asks for {self.task.context}; "
                     "raise it, or lower that"
+                )
+            return self
+        if isinstance(self.task, ClassifyOptions):
+            if rows is not None and rows < self.data.max_tokens:
+                raise ValueError(
+                    f"model.max_length: {rows} learned positions, but data.max_tokens asks for "
+                    f"{self.data.max_tokens}; raise it, or lower that"
                 )
             return self
         longest = max(self.data.max_tokens, self.decoding.cap)
@@ -70,6 +87,8 @@ def learned_positions(model: ModelOptions) -> int | None:
     """How many positions a model has that learns a vector for each; none: it does not."""
     match model:
         case TransformerOptions(positions="learned") | GptOptions(positions="learned") | ConvS2SOptions():
+            return model.max_length
+        case BertOptions(positions="learned"):
             return model.max_length
         case _:
             return None

@@ -23,7 +23,8 @@ from regard.files import MANIFEST, check_manifest, write_atomically
 from regard.layers.loss import perplexity
 from regard.models.interface import parameters
 from regard.recipe.folder import LOG
-from regard.run import Request, run
+from regard.request import Request
+from regard.run import run
 from regard.studies.flops import Cost
 from regard.training.events import Finished
 from regard.training.logs import read_log

@@ -23,13 +23,38 @@ class LanguageModelOptions(Section):
     rows: Literal["packed", "cropped"] = "packed"  # every token once an epoch, or stretches that begin anywhere
 
 
+class MaskedOptions(Section):
+    """Plain text: hidden tokens from all around them."""
+
+    kind: Literal["masked"] = "masked"
+    context: Annotated[int, Field(gt=2)] = 128  # tokens that are seen together, with the start and the end
+    share: Annotated[float, Field(gt=0, le=1)] = 0.15  # of the tokens that are to be predicted
+    whole_words: bool = True  # all pieces of a word or none
+
+
+class ClassifyOptions(Section):
+    """Texts with a label each: the label from the text, or from a pair of texts."""
+
+    kind: Literal["classify"] = "classify"
+
+
 class ClassifyImagesOptions(Section):
     """Images with a label each: the label from the image."""
 
     kind: Literal["classify-images"] = "classify-images"
 
 
-TaskOptions = Annotated[TranslateOptions | LanguageModelOptions | ClassifyImagesOptions, Field(discriminator="kind")]
+class ParseOptions(Section):
+    """Trees: the brackets of a sentence from its words."""
+
+    kind: Literal["parse"] = "parse"
+    chains: Annotated[int, Field(ge=1, le=50)] = 4  # constituents that may each be all that is in the one around it
+
+
+TaskOptions = Annotated[
+    TranslateOptions | LanguageModelOptions | MaskedOptions | ClassifyOptions | ClassifyImagesOptions | ParseOptions,
+    Field(discriminator="kind"),
+]
 
 
 class LossOptions(Section):

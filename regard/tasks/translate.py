@@ -178,15 +178,20 @@ class Translation:
                 found = translation_loss(model, batch, smoothing)
         return replace(found, total=found.total + felt(found.units * torch.stack(added).sum())) if added else found
 
+    def validation_loss(self, model: SequenceToSequence) -> float:
+        """Mean loss per token of the validation pairs, without smoothing."""
+        sources = [self.vocabularies.source.encode(pair.source) for pair in self.validation.pairs]
+        targets = [self.vocabularies.target.encode(pair.target) for pair in self.validation.pairs]
+        scores = score_pairs(model, sources, targets)
+        return -sum(map(sum, scores)) / sum(map(len, scores))
+
     def evaluate(self, model: nn.Module) -> dict[str, float]:
         """Mean loss per token (no smoothing), perplexity, and BLEU and exact match of the first sentences."""
         assert isinstance(model, SequenceToSequence)
         pairs, search, sentences = self.validation.pairs, self.validation.search, self.validation.sentences
-        sources = [self.vocabularies.source.encode(pair.source) for pair in pairs]
-        targets = [self.vocabularies.target.encode(pair.target) for pair in pairs]
-        scores = score_pairs(model, sources, targets)
-        mean = -sum(map(sum, scores)) / sum(map(len, scores))
-        found = translate(model, sources[:sentences], search)
+        mean = self.validation_loss(model)
+        sources = [self.vocabularies.source.encode(pair.source) for pair in pairs[:sentences]]
+        found = translate(model, sources, search)
         texts = [self.vocabularies.target.decode(hypotheses[0].tokens) for hypotheses in found]
         references = [pair.target for pair in pairs[:sentences]]
         return {

@@ -5,7 +5,8 @@ import pytest
 from pydantic import ValidationError
 
 from regard.data.chance import chance
-from regard.data.masking import MaskingOptions, choose_tokens, choose_words, mask_tokens
+from regard.data.masking import choose_tokens, choose_words, mask_tokens
+from regard.tasks.options import MaskedOptions
 from regard.text.special import BOS, EOS, PAD, UNK
 
 VOCABULARY = 50
@@ -142,4 +143,4 @@ def test_the_first_example_has_other_chances_than_the_order_of_the_batches():
 @pytest.mark.parametrize("share", [0, 1.5])
 def test_a_share_that_is_none_is_refused(share):
     with pytest.raises(ValidationError):
-        MaskingOptions(share=share)
+        MaskedOptions(share=share)

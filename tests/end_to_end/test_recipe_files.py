@@ -10,13 +10,22 @@ import yaml
 from pydantic import BaseModel
 
 from regard.cli.main import regard
-from regard.data.options import CorpusOptions, DataOptions, FilterRules, ImageOptions, TextCorpusOptions
+from regard.data.options import (
+    CorpusOptions,
+    DataOptions,
+    FilterRules,
+    ImageOptions,
+    LabelledOptions,
+    TextCorpusOptions,
+    TreebankOptions,
+)
 from regard.data.pairs import Pair
 from regard.decoding.options import SearchOptions
 from regard.demo import SETTINGS, TRAIN
 from regard.jobs.table import job
 from regard.recipe.build import build
 from regard.recipe.models import (
+    BertOptions,
     ByteNetOptions,
     ConvS2SOptions,
     GptOptions,
@@ -26,7 +35,15 @@ from regard.recipe.models import (
 )
 from regard.recipe.presets import choose
 from regard.recipe.recipe import Recipe, overlay, parse, read_tree, with_settings
-from regard.tasks.options import ClassifyImagesOptions, LanguageModelOptions, LossOptions, TranslateOptions
+from regard.tasks.options import (
+    ClassifyImagesOptions,
+    ClassifyOptions,
+    LanguageModelOptions,
+    LossOptions,
+    MaskedOptions,
+    ParseOptions,
+    TranslateOptions,
+)
 from regard.text.options import TextOptions
 from regard.training.events import KINDS
 from regard.training.options import TrainingOptions
@@ -36,11 +53,16 @@ RECIPES = sorted((ROOT / "recipes").glob("*.yaml"))
 SECTIONS = {
     "task (translate)": TranslateOptions,
     "task (language-model)": LanguageModelOptions,
+    "task (masked)": MaskedOptions,
+    "task (classify)": ClassifyOptions,
     "task (classify-images)": ClassifyImagesOptions,
+    "task (parse)": ParseOptions,
     "data": DataOptions,
     "data.corpora": CorpusOptions,
     "data.texts": TextCorpusOptions,
+    "data.labelled": LabelledOptions,
     "data.images": ImageOptions,
+    "data.trees": TreebankOptions,
     "data.filters": FilterRules,
     "text": TextOptions,
     "model (transformer)": TransformerOptions,
@@ -48,6 +70,7 @@ SECTIONS = {
     "model (bytenet)": ByteNetOptions,
     "model (convs2s)": ConvS2SOptions,
     "model (gpt)": GptOptions,
+    "model (bert)": BertOptions,
     "model (vit)": VitOptions,
     "loss": LossOptions,
     "training": TrainingOptions,
@@ -132,7 +155,7 @@ def test_the_page_has_every_key_in_order(name):
 def test_the_page_has_every_default(name):
     for key, (default, _) in documented(name).items():
         field = SECTIONS[name].model_fields[key]
-        expected = field.default
+        expected = field.get_default(call_default_factory=True)
         if isinstance(expected, BaseModel) or field.is_required():
             assert not default, key
             continue

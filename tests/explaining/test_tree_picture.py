@@ -9,7 +9,7 @@ from toy_trees import random_tree
 
 from regard.evaluation.trees import Tree, read_tree
 from regard.explaining.heatmap import display_width
-from regard.explaining.tree_picture import DROP, LEVEL, ROOM, every, own_width, place, svg, terminal
+from regard.explaining.tree_picture import DROP, LEVEL, ROOM, every, own_width, place, sheet, svg, terminal
 
 SVG = "{http://www.w3.org/2000/svg}"
 CAT = read_tree("(S (NP (DT the) (NN cat)) (VP (VBZ sleeps)) (. .))")
@@ -138,6 +138,19 @@ def test_the_picture_is_as_large_as_what_is_in_it():
             assert left < box_left
             assert box_right < left + width
             assert top + ROOM < y < top + height - ROOM
+
+
+def test_a_sheet_holds_each_tree_as_drawn_alone_and_none_covers_another():
+    some = list(trees(3))
+    whole = ET.fromstring(sheet(some))
+    below = 0
+    for tree, group in zip(some, whole.findall(f"{SVG}g"), strict=True):
+        alone = ET.fromstring(svg(tree))
+        assert [ET.tostring(part) for part in group] == [ET.tostring(part) for part in alone]
+        assert group.get("transform") == f"translate(0 {below})"
+        below += int(alone.get("height"))
+        assert int(alone.get("width")) <= int(whole.get("width"))
+    assert int(whole.get("height")) == below
 
 
 @pytest.mark.parametrize("word", ["<script>", "a&b", '"', "'s", "]]>"])

@@ -17,7 +17,7 @@ IMPOSSIBLE = {  # setting → words of the answer
     ("model=5",): ("model", "5"),
     ("model.width",): ("--set model.width", "section.key=value"),
     ("decoding.n_best=9",): ("decoding", "n_best: 9"),
-    ("model.kind=bird",): ("model", "bird", "transformer"),
+    ("model.kind=wombat",): ("model", "wombat", "transformer"),
 }
 RECURRENT = {
     ("attention=dot",): ("model.attention: dot needs an encoder as wide as the decoder",),

@@ -62,7 +62,7 @@ def test_what_does_not_go_together_is_refused(change, said):
 
 
 def test_a_model_of_images_is_no_model_of_tokens():
-    with pytest.raises(RecipeError, match="vit reads images"):
+    with pytest.raises(RecipeError, match="vit reads and does not write"):
         build(VitOptions(), 9, 9, shared=True, seed=1)
 
 

@@ -11,7 +11,7 @@ from regard.recipe.build import build
 from regard.recipe.folder import refuse_impossible
 from regard.recipe.lineup import LINEUP
 from regard.recipe.models import ByteNetOptions, ConvS2SOptions, RecurrentOptions, TransformerOptions
-from regard.recipe.presets import choose
+from regard.recipe.presets import choose, choose_parser
 from regard.recipe.recipe import MODELS, overlay, parse
 
 DATA = {"data": {"corpora": [{"tsv": "x"}]}}
@@ -76,6 +76,17 @@ def test_models_of_the_line_up_are_of_one_order_of_size():
     usual = sizes["transformer"]
     for name, size in sizes.items():
         assert usual / 4 < size < usual * 4, (name, size, usual)
+
+
+@pytest.mark.parametrize("name", LINEUP)
+def test_more_trees_never_choose_a_smaller_parser(name):
+    kind = {"task": {"kind": "parse"}, "data": {"trees": {"files": ["x"]}}}
+    recipes = [parse(overlay(choose_parser(count, name), kind), "here") for count in COUNTS]
+    for recipe in recipes:
+        refuse_impossible(recipe)
+    for smaller, larger in pairwise(recipes):
+        assert smaller.model.width <= larger.model.width
+        assert smaller.model.dropout >= larger.model.dropout
 
 
 def test_an_unknown_preset_is_answered_with_the_nearest_or_all():
