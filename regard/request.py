@@ -11,6 +11,7 @@ from regard.files import check_manifest
 from regard.recipe.asked import Columns, labelled
 from regard.recipe.folder import read_recipe
 from regard.recipe.recipe import Tree, overlay, read_tree, with_settings
+from regard.recipe.starting import model_of
 
 
 @dataclass(frozen=True)
