@@ -63,6 +63,14 @@ def write_folder(target: Path, fill: Callable[[Path], None]) -> None:
             old.rename(target)
 
 
+def refuse_occupied(out: Path) -> None:
+    """A place for a new folder: there is nothing, or an empty one."""
+    if out.is_dir() and not any(out.iterdir()):
+        return
+    if out.exists():
+        raise RegardError(f"{out}: already exists; choose another --out")
+
+
 def settle(target: Path) -> None:
     """Removes what a killed `write_folder` left; killed between its two renames, the old folder comes back."""
     fresh, old = _temporary(target), _aside(target)
@@ -80,7 +88,7 @@ def manifest(folder: Path) -> dict[str, str]:
     found = {}
     for path in sorted(folder.iterdir()):
         if path.is_file() and path.name != MANIFEST and not path.name.startswith("."):
-            found[path.name] = _digest(path)
+            found[path.name] = digest(path)
     return found
 
 
@@ -104,7 +112,7 @@ def check_manifest(folder: Path) -> dict[str, Any]:
             raise ModelFormatError(f"{path}: lists {name!r}, which is not a plain file name; do not use this folder")
         if not (folder / name).is_file():
             raise ModelFormatError(f"{folder / name}: missing, though the manifest lists it; copy the folder again")
-        found = _digest(folder / name)
+        found = digest(folder / name)
         if found != expected:
             raise ModelFormatError(
                 f"{folder / name}: changed since it was written (sha256 {found[:12]}…, manifest {expected[:12]}…); "
@@ -129,7 +137,8 @@ def _read_manifest(path: Path) -> dict[str, Any]:
     return content
 
 
-def _digest(path: Path) -> str:
+def digest(path: Path) -> str:
+    """sha256 of a file."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

@@ -17,7 +17,7 @@ from regard.layers.loss import perplexity
 from regard.recipe.folder import ModelFolder, read_model
 from regard.tasks.language_model import Batch, cross_entropy
 from regard.tasks.options import LanguageModelOptions
-from regard.text.special import BOS, EOS
+from regard.text.special import EOS
 from regard.text.tokeniser import Tokeniser
 
 UNFINISHED = "\N{REPLACEMENT CHARACTER}"  # how the first bytes of a character look before the last ones come
@@ -48,7 +48,7 @@ class Generator:
     def __init__(self, folder: ModelFolder) -> None:
         options = folder.recipe.task
         assert isinstance(options, LanguageModelOptions)
-        self.folder, self.context = folder, options.context
+        self.folder, self.context, self.start = folder, options.context, options.start_id
         self.model, self.tokeniser = folder.model.eval(), folder.vocabularies.target
 
     def generate(self, prompt: str, options: SamplingOptions, *, limit: int, seed: int) -> Iterator[str]:
@@ -56,7 +56,7 @@ class Generator:
 
         An empty prompt begins a document. The same prompt, options and seed give the same text.
         """
-        start = [BOS, *self.tokeniser.encode(prompt)]
+        start = [self.start, *self.tokeniser.encode(prompt)]
         generator = torch.Generator().manual_seed(seed)
         drawn = follow(
             self.model.decoder, start, options, limit=limit, context=self.context, generator=generator,
@@ -73,7 +73,7 @@ class Generator:
         context = min(self.context, len(stream))
         total = 0.0
         for plan in group(pack(len(stream), context), max(1, BATCH_TOKENS // context)):
-            inputs, targets = (torch.from_numpy(part).long() for part in cut_rows(stream, plan, BOS))
+            inputs, targets = (torch.from_numpy(part).long() for part in cut_rows(stream, plan, self.start))
             total += float(cross_entropy(self.model, Batch(inputs, targets), 0.0).total)
         return TextScore(-total, len(stream), len(text))
 

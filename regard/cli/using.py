@@ -133,8 +133,10 @@ def generate(model: Path, **options: Any) -> None:
 
 @regard.command()
 @click.argument("model", type=FILE)
-@click.option("--to", type=click.Choice(["ctranslate2", "argos"]), required=True, help="The program to export for.")
-@click.option("--out", type=FILE, required=True, help="The directory (ctranslate2) or file (argos) to make.")
+@click.option(
+    "--to", type=click.Choice(["ctranslate2", "argos", "transformers"]), required=True, help="What is to read it."
+)
+@click.option("--out", type=FILE, required=True, help="The directory (argos: the file) to make.")
 @click.option(
     "--quantise",
     type=click.Choice(["float32", "float16", "int16", "int8"]),
@@ -145,12 +147,13 @@ def generate(model: Path, **options: Any) -> None:
 @click.option("--from-code", metavar="CODE", help="With --to argos: the source language, for example en.")
 @click.option("--to-code", metavar="CODE", help="With --to argos: the target language, for example de.")
 def export(model: Path, **options: Any) -> None:
-    """Write a model for use without torch: by CTranslate2, or by Argos Translate and LibreTranslate.
+    """Write a model for CTranslate2, for Argos Translate and LibreTranslate, or in the layout of transformers.
 
     \b
       regard export models/en-de --to ctranslate2 --out models/en-de-int8 --quantise int8
       regard translate models/en-de-int8 --engine ctranslate2 < in.txt > out.txt
       regard export models/en-de --to argos --from-code en --to-code de --out en_de.argosmodel
+      regard export models/gpt2 --to transformers --out checkpoints/gpt2
     """
     from regard.commands.export import ExportRequest, export_model
 

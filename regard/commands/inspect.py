@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from regard.commands.streams import to_json
-from regard.engine import TorchEngine, load
+from regard.engine import open_folder
 from regard.files import check_manifest
-from regard.models.interface import parameters
+from regard.models.interface import SequenceToSequence, parameters
+from regard.recipe.folder import open_finished
 from regard.recipe.recipe import to_yaml
 
 SIGNED = ("bleu", "chrf", "ter")  # scores that come with a signature
@@ -16,14 +17,14 @@ SIGNED = ("bleu", "chrf", "ter")  # scores that come with a signature
 
 def inspect_model(model: Path, *, as_json: bool) -> None:
     """Sizes, vocabulary, recipe, scores and files of a model directory."""
-    engine = load(model)
+    folder = open_folder(model, open_finished(model).task.kind)
     facts = check_manifest(model)
-    recipe, vocabularies = engine.folder.recipe, engine.vocabularies
+    recipe, vocabularies = folder.recipe, folder.vocabularies
     sizes = {"source": len(vocabularies.source), "target": len(vocabularies.target)}
     summary = {
         "model": recipe.model.kind,
-        "parameters": parameters(engine.model),
-        "parts": part_sizes(engine),
+        "parameters": parameters(folder.model),
+        "parts": part_sizes(folder.model),
         "vocabulary": {"kind": recipe.text.kind, **sizes},
         "validation": facts.get("validation"),
         "recipe": recipe.model_dump(mode="json"),
@@ -53,10 +54,10 @@ def pairs_of(values: Mapping[str, Any]) -> str:
     return ", ".join(f"{key} {value}" for key, value in values.items())
 
 
-def part_sizes(engine: TorchEngine) -> dict[str, int]:
+def part_sizes(model: SequenceToSequence) -> dict[str, int]:
     """Parameters of each part of encoder and decoder; a weight that two parts share counts in both."""
     return {
         f"{side}.{name}": parameters(child)
         for side in ("encoder", "decoder")
-        for name, child in engine.model.get_submodule(side).named_children()
+        for name, child in model.get_submodule(side).named_children()
     }

@@ -12,9 +12,9 @@ from typing import Any, Literal, get_args
 import torch
 from sentencepiece import SentencePieceProcessor
 
-from regard.errors import ModelFormatError, RegardError
+from regard.errors import ModelFormatError
 from regard.exporting.spec import library, position_rows, refuse_unrepresentable, transformer_spec
-from regard.files import check_manifest, write_folder, write_manifest
+from regard.files import check_manifest, refuse_occupied, write_folder, write_manifest
 from regard.recipe.folder import ModelFolder, read_model, read_recipe, read_vocabularies, write_recipe
 from regard.recipe.models import TransformerOptions
 from regard.recipe.recipe import Recipe
@@ -49,13 +49,6 @@ def export_ctranslate2(model: Path, out: Path, quantise: Quantise = "float32") -
         write_manifest(fresh, {"engine": "ctranslate2", "quantise": quantise})
 
     write_folder(out, fill)
-
-
-def refuse_occupied(out: Path) -> None:
-    if out.is_dir() and not any(out.iterdir()):
-        return
-    if out.exists():
-        raise RegardError(f"{out}: already exists; choose another --out")
 
 
 def fill_folder(folder: ModelFolder, fresh: Path, quantise: Quantise) -> None:

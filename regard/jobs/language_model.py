@@ -17,7 +17,6 @@ from regard.tasks.language_model import HeldOut, LanguageModelling, Rows
 from regard.tasks.options import LanguageModelOptions
 from regard.tasks.translate import Vocabularies
 from regard.text.learn import learn
-from regard.text.special import BOS
 from regard.training.events import Finished
 
 EPOCHS = {"packed": packed_epoch, "cropped": cropped_epoch}
@@ -53,7 +52,7 @@ class LanguageModelJob:
         )
         context = min(options.context, len(stream))
         rows = max(1, recipe.data.batch_tokens // context)
-        shape = Rows(context, rows, recipe.training.seed, EPOCHS[options.rows], BOS)
+        shape = Rows(context, rows, recipe.training.seed, EPOCHS[options.rows], options.start_id)
         held = HeldOut(held_out, sum(map(len, loaded.validation)))
         task = LanguageModelling(stream, shape, held, recipe.loss.smoothing)
         text = fingerprint([*loaded.training, *loaded.validation])

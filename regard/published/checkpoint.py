@@ -15,6 +15,7 @@ from regard.errors import ModelFormatError
 from regard.training.tensors import finite, read_tensors
 
 CONFIG, WEIGHTS, INDEX = "config.json", "model.safetensors", "model.safetensors.index.json"
+PICKLE = "pytorch_model.bin"
 FAMILIES = ("gpt2", "bert", "t5", "vit", "marian")
 LARGEST = 32 * 2**20  # bytes of a JSON file: names of 20,000 classes and 100,000 tensors have room
 SECONDS = 600  # that a conversion may take
@@ -24,15 +25,20 @@ SECONDS = 600  # that a conversion may take
 class Checkpoint:
     """What the folder holds; every float tensor is float32 and finite."""
 
+    folder: Path
     config: dict[str, Any]
     tensors: dict[str, Tensor]
 
 
-def read_checkpoint(folder: Path) -> Checkpoint:
-    """The config first: it is small, and says whether the weights are worth reading."""
+def read_checkpoint(folder: Path, convert: bool = False) -> Checkpoint:
+    """The config first: it is small, and says whether the weights are worth reading.
+
+    `convert`: weights that are only there as a pickle are converted first.
+    """
     config = read_config(folder)
     family(config)
-    return Checkpoint(config, read_weights(folder))
+    pickles = convert and not (folder / WEIGHTS).exists() and not (folder / INDEX).exists()
+    return Checkpoint(folder, config, read_pickles(folder) if pickles else read_weights(folder))
 
 
 def read_config(folder: Path) -> dict[str, Any]:
@@ -154,13 +160,38 @@ save_file({{name: tensor.detach().clone().contiguous() for name, tensor in found
 """
 
 
+def read_pickles(folder: Path) -> dict[str, Tensor]:
+    """All tensors by name of the pickled files of a folder, each converted by a process of its own."""
+    found: dict[str, Tensor] = {}
+    for path in pickled(folder) or [folder / PICKLE]:
+        with tempfile.TemporaryDirectory(prefix="regard-") as place:
+            fresh = Path(place) / WEIGHTS
+            convert_pickle(path, fresh)
+            part = ready(read_tensors(fresh), path)
+        twice = found.keys() & part.keys()
+        if twice:
+            raise ModelFormatError(f"{path}: tensor {min(twice)!r} is in another file too; copy the checkpoint again")
+        found |= part
+    return found
+
+
+def pickled(folder: Path) -> list[Path]:
+    return sorted(folder.glob("pytorch_model*.bin"))
+
+
+def sources(folder: Path) -> list[Path]:
+    """The files that say what the model is: its config and its weights."""
+    weights = sorted(folder.glob("*.safetensors")) or pickled(folder)
+    return [path for path in (folder / CONFIG, *weights) if path.is_file()]
+
+
 def convert_pickle(source: Path, target: Path) -> None:
     """`target` holds the tensors of a pickled file as safetensors, or is not there.
 
     A process of its own reads the pickle: without environment, under a guard, for `SECONDS` at most.
     """
     if not source.is_file():
-        raise ModelFormatError(f"{source}: no such file; expected pytorch_model.bin")
+        raise ModelFormatError(f"{source}: no such file; expected {PICKLE}")
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=".convert") as folder:
         fresh = Path(folder) / target.name
         command = [sys.executable, "-I", "-B", "-c", CONVERSION, str(source.resolve()), str(fresh.resolve())]

@@ -18,7 +18,7 @@ class Published(BaseModel):
 P = TypeVar("P", bound=Published)
 
 
-def read(schema: type[P], config: Mapping[str, Any]) -> P:
+def read(schema: type[P], config: Mapping[str, Any], where: str = "config.json") -> P:
     """The facts of `schema`; ModelFormatError names the first key that is missing or cannot be."""
     try:
         return schema.model_validate(dict(config))
@@ -26,8 +26,8 @@ def read(schema: type[P], config: Mapping[str, Any]) -> P:
         first = error.errors()[0]
         key = ".".join(map(str, first["loc"]))
         if first["type"] == "missing":
-            raise ModelFormatError(f"config.json: {key}: missing; copy the checkpoint again") from None
+            raise ModelFormatError(f"{where}: {key}: missing; copy the checkpoint again") from None
         found, expected = reprlib.repr(first["input"]), first["msg"].replace("Input should be", "expected", 1)
         raise ModelFormatError(
-            f"config.json: {key}: found {found:.80}, {expected}; Regard cannot compute another"
+            f"{where}: {key}: found {found:.80}, {expected}; Regard cannot compute another"
         ) from None

@@ -95,7 +95,7 @@ def options(config: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Transfo
         position_farthest=theirs.relative_attention_max_distance,
         scale_embedding=False,
         tie_output=theirs.tie_word_embeddings and adds_nothing(HEAD, tensors, TABLES),
-        output_bias=True,
+        output_bias="silent",
     )
 
 

@@ -7,7 +7,9 @@ from torch import Tensor
 from regard.errors import ModelFormatError
 
 NONE = -1
-SILENT = -1e9  # the output bias of a filler, whose embedding is zero: no search will choose it
+# The output bias of a filler, whose embedding is zero: e^-10000 is 0 in every float, so no search will choose it. Not
+# lower: label smoothing adds ε/V of it to the loss that is shown.
+SILENT = -1e4
 
 Order = tuple[int, ...]
 

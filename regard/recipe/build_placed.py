@@ -66,8 +66,11 @@ class PlacedParts:
 
     def output(self, target: TokenEmbedding) -> OutputLayer:
         o, vocab = self.options, target.table.num_embeddings
-        bias = not o.tie_output if o.output_bias is None else o.output_bias
-        return TiedOutput(target, bias) if o.tie_output else xavier(nn.Linear(o.width, vocab, bias))
+        bias = not o.tie_output if o.output_bias is None else bool(o.output_bias)
+        output: OutputLayer = TiedOutput(target, bias) if o.tie_output else xavier(nn.Linear(o.width, vocab, bias))
+        if o.output_bias == "silent" and output.bias is not None:
+            output.bias.requires_grad_(False)
+        return output
 
 
 def position_width(options: PlacedOptions) -> int:

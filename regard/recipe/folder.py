@@ -70,7 +70,8 @@ def read_recipe(folder: Path) -> Recipe:
 
 
 def read_vocabularies(folder: Path, recipe: Recipe) -> Vocabularies:
-    if recipe.text.shared:
+    """Published translators have one vocabulary, and cut the texts of each side by a model of its own."""
+    if recipe.text.shared and not any(folder.glob("source.*")):
         both = load(folder, "shared")
         return Vocabularies(both, both)
     return Vocabularies(load(folder, "source"), load(folder, "target"))
@@ -79,8 +80,9 @@ def read_vocabularies(folder: Path, recipe: Recipe) -> Vocabularies:
 def fresh_model(recipe: Recipe, vocabularies: Vocabularies) -> SequenceToSequence:
     """The recipe's model with its first weights."""
     source, target = len(vocabularies.source), len(vocabularies.target)
+    shared = recipe.text.shared and vocabularies.same_names
     with weights_refused():
-        return build(recipe.model, source, target, shared=vocabularies.shared, seed=recipe.training.seed)
+        return build(recipe.model, source, target, shared=shared, seed=recipe.training.seed)
 
 
 def refuse_impossible(recipe: Recipe) -> None:

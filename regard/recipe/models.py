@@ -47,7 +47,9 @@ class PlacedOptions(StackOptions):
     max_length: Positive = 1024  # rows of the position table
     scale_embedding: bool = True  # × √width
     tie_output: bool = True  # output layer = embedding of what is written
-    output_bias: bool | None = None  # of the output layer; none: it has one unless it is tied
+    # Of the output layer; none: it has one unless it is tied. Silent: one that is never trained, and only keeps out the
+    # ids that a published vocabulary lacks.
+    output_bias: bool | Literal["silent"] | None = None
 
 
 class TransformerOptions(PlacedOptions):

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from regard.section import Section
+from regard.text.special import BOS, EOS
 
 Probability = Annotated[float, Field(ge=0.0, lt=1.0)]
 
@@ -21,6 +22,11 @@ class LanguageModelOptions(Section):
     kind: Literal["language-model"] = "language-model"
     context: Annotated[int, Field(gt=1)] = 256  # tokens that are seen together
     rows: Literal["packed", "cropped"] = "packed"  # every token once an epoch, or stretches that begin anywhere
+    start: Literal["bos", "eos"] = "bos"  # what a document begins after; GPT-2 knows only the end of the one before
+
+    @property
+    def start_id(self) -> int:
+        return BOS if self.start == "bos" else EOS
 
 
 class MaskedOptions(Section):

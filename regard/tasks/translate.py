@@ -97,6 +97,14 @@ class Vocabularies:
     def shared(self) -> bool:
         return self.source is self.target
 
+    @property
+    def same_names(self) -> bool:
+        """Whether each id is the same word on both sides, though each side may cut its texts in its own way."""
+        source, target = self.source, self.target
+        return self.shared or (
+            len(source) == len(target) and all(source.name(id) == target.name(id) for id in range(len(source)))
+        )
+
     def save(self, folder: Path) -> None:
         if self.shared:
             self.source.save(folder, "shared")

@@ -102,6 +102,14 @@ class ByteLevel:
         self._remembered = lru_cache(REMEMBERED)(self._spell)
 
     @property
+    def vocabulary(self) -> Vocabulary:
+        return self._vocabulary
+
+    @property
+    def merges(self) -> Sequence[tuple[str, str]]:
+        return self._merges
+
+    @property
     def order(self) -> tuple[int, ...]:
         return self._vocabulary.order
 

@@ -38,6 +38,11 @@ def learn(lines: Sequence[str], options: TextOptions, seed: int) -> Tokeniser:
         case "characters":
             alphabet = by_frequency(count_characters(_readable(lines)))
             return Characters(alphabet if options.size is None else alphabet[: options.size - len(NAMES)])
+        case "published":
+            raise RecipeError(
+                "text.kind: published is a vocabulary that came with its weights, none that is learned; take one with "
+                "--vocabulary MODEL, or use bpe"
+            )
         case _:
             return _learn_subwords(_readable(_some(lines, seed)), options)
 

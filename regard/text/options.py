@@ -8,7 +8,7 @@ from regard.section import Section
 
 
 class TextOptions(Section):
-    kind: Literal["bpe", "unigram", "characters", "bytes"] = "bpe"
+    kind: Literal["bpe", "unigram", "characters", "bytes", "published"] = "bpe"  # published: came with its weights
     size: Annotated[int, Field(gt=4)] | None = None  # ids with the four special ones; none: chosen from the corpus
     shared: bool = True  # one vocabulary for source and target
     dropout: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.0  # of merges, at training only; Provilkov et al. 2020 use 0.1

@@ -52,6 +52,15 @@ class SentencePieces:
         self._spaced = self._processor.normalize("a").startswith(SPACE)
 
     @property
+    def vocabulary(self) -> Vocabulary:
+        return self._vocabulary
+
+    @property
+    def model(self) -> bytes:
+        """The published file as it came."""
+        return self._model
+
+    @property
     def order(self) -> tuple[int, ...]:
         return self._vocabulary.order
 

@@ -23,9 +23,10 @@ def weights(model: nn.Module) -> dict[str, Tensor]:
     return found
 
 
-def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
+def write_tensors(path: Path, tensors: Mapping[str, Tensor], notes: dict[str, str] | None = None) -> None:
+    """`notes` go into the head of the file."""
     try:
-        save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, path)
+        save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, path, notes)
     except SafetensorError as error:  # how safetensors reports a full disk
         raise OSError(errno.EIO, str(error), str(path)) from error
 

@@ -119,9 +119,10 @@ def test_a_new_checkpoint_stores_each_tensor_once_and_is_scaled_where_it_is_tied
     torch.testing.assert_close(back[last], before[last] * 12 ** (0.5 * (tied - scaled)))
 
 
-def test_nothing_is_trained_twice_and_only_the_output_bias_is_ours_alone(both):
-    extra = len(both.order) + both.options.width * (len(both.order) - 23) * (1 if both.options.tie_output else 2)
+def test_nothing_is_trained_twice_and_the_output_bias_that_is_ours_alone_is_not_trained(both):
+    extra = both.options.width * (len(both.order) - 23) * (1 if both.options.tie_output else 2)
     assert parameters(both.ours) == parameters(both.theirs) + extra
+    assert not both.ours.decoder.output.bias.requires_grad
 
 
 def test_special_ids_stand_first_and_the_rest_keeps_its_order(plain):

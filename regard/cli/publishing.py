@@ -1,0 +1,34 @@
+"""Commands for models that others have published: options in, calls out."""
+
+from pathlib import Path
+
+import click
+
+from regard.cli.group import FILE, regard
+
+
+@regard.command("import")
+@click.argument("checkpoint", type=FILE)
+@click.option("--out", type=FILE, required=True, help="The model directory to make.")
+@click.option(
+    "--convert-pickle",
+    is_flag=True,
+    help="Where there is only pytorch_model.bin: convert it first, in a process that can do nothing else.",
+)
+def import_(checkpoint: Path, out: Path, convert_pickle: bool) -> None:
+    """Make a model directory from a published CHECKPOINT: a folder with config.json, safetensors and tokeniser files.
+
+    \b
+    GPT-2, T5 (also v1.1 and Flan) and Marian (OPUS-MT):
+      regard import downloads/opus-mt-en-de --out models/opus-en-de
+      regard translate models/opus-en-de < in.txt > out.txt
+      regard import downloads/gpt2 --out models/gpt2
+      regard generate models/gpt2 --prompt "The meaning of life is" --top-k 50
+      regard import downloads/t5-small --out models/t5
+      echo "translate English to German: A man rides a bike." | regard translate models/t5
+    T5 reads the task from the beginning of the text: write it there. Nothing that came with a checkpoint is run, and
+    what does not fit is refused by name. `regard export MODEL --to transformers` is the way back.
+    """
+    from regard.commands.import_checkpoint import import_model
+
+    import_model(checkpoint, out, convert_pickle=convert_pickle)
