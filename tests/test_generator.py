@@ -116,6 +116,16 @@ def test_an_empty_text_has_no_score(generator):
         generator.score("")
 
 
+@pytest.mark.parametrize("kind", ["characters", "bpe", "bytes"])
+def test_line_ends_are_text_too(tmp_path, kind):
+    verse = "so long\n  lives this\n\nand this\n"
+    (tmp_path / "text.txt").write_text(verse * 40, encoding="utf-8")
+    settings = (*SETTINGS, f"text.kind={kind}")
+    run(Request(text=(tmp_path / "text.txt",), out=tmp_path / "model", steps=1, settings=settings, quiet=True))
+    tokeniser = load_generator(tmp_path / "model").tokeniser
+    assert tokeniser.decode(tokeniser.encode(verse)) == verse
+
+
 # ---------------------------------------------------------------- its directory and its commands
 def test_the_card_tells_how_to_use_it_and_how_good_it_is(folder):
     card = (folder / "README.md").read_text(encoding="utf-8")

@@ -38,7 +38,7 @@ class LanguageModelJob:
         return choose_language_model(sum(map(len, loaded.training)))
 
     def learn(self, recipe: Recipe, loaded: LoadedTexts) -> Vocabularies:
-        both = learn([line for text in loaded.training for line in text.split("\n")], recipe.text, recipe.training.seed)
+        both = learn(loaded.training, recipe.text, recipe.training.seed)  # line ends are text here
         return Vocabularies(both, both)
 
     def read(self, folder: Path, recipe: Recipe) -> Vocabularies:

@@ -45,7 +45,7 @@ class MaskedJob:
         return choose_masked(sum(map(len, loaded.training)))
 
     def learn(self, recipe: Recipe, loaded: LoadedTexts) -> Vocabularies:
-        both = learn([line for text in loaded.training for line in text.split("\n")], recipe.text, recipe.training.seed)
+        both = learn(loaded.training, recipe.text, recipe.training.seed)  # line ends are text here
         return Vocabularies(both, both)
 
     def read(self, folder: Path, recipe: Recipe) -> Vocabularies:
