@@ -161,7 +161,7 @@ def test_a_language_model_does_not_translate_and_a_translator_does_not_continue(
         ({"text": True, "source": True, "target": True}, "--text: plain text teaches a language model"),
         ({"valid_text": True}, "--valid-text: given without --text"),
         ({"text": True, "settings": ("model.kind=recurrent",)}, "model.kind: recurrent cannot language-model; use gpt"),
-        ({"text": True, "settings": ("text.shared=false",)}, "a language model has one vocabulary"),
+        ({"text": True, "settings": ("text.shared=false",)}, "task language-model has one vocabulary"),
         ({"text": True, "settings": ("task.kind=langage-model",)}, "did you mean 'language-model'"),
         ({"text": True, "settings": ("model.positions=learned", "model.max_length=9")}, "task.context asks for 256"),
     ],

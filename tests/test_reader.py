@@ -1,12 +1,12 @@
 """Encoders at work: trained on a toy language, they fill its holes, sort its texts, and begin where another ended."""
 
 import json
-import random
 from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
+from toy_texts import FOOD, SETTINGS, records, sentences, write_records
 
 from regard import run as module
 from regard.errors import DataError, DecodingError, ModelFormatError, RecipeError, TrainingError
@@ -18,45 +18,6 @@ from regard.text.characters import Characters
 from regard.text.learn import learn
 from regard.text.options import TextOptions
 from regard.training.tensors import read_tensors, weights
-
-FOOD = {"katze": "fisch", "hund": "fleisch", "kuh": "gras", "maus": "speck"}
-TOOLS = ("hammer", "zange", "feile", "bohrer")
-SETTINGS = (
-    "model.width=32",
-    "model.heads=2",
-    "model.feedforward=64",
-    "model.layers=2",
-    "model.dropout=0.0",
-    "data.batch_tokens=512",
-    "training.learning_rate=0.01",
-    "training.validations=2",
-    "training.optimiser=adamw",
-    "training.threads=1",
-    "training.saves=1",
-)
-
-
-def sentences(count, seed):
-    """ "die katze frisst fisch": who eats says what is eaten."""
-    rng = random.Random(seed)
-    eaters = [rng.choice(list(FOOD)) for _ in range(count)]
-    return [f"{rng.choice(['die', 'eine', 'jede'])} {eater} frisst {FOOD[eater]} ." for eater in eaters]
-
-
-def records(count, seed):
-    """Three words, one of them an animal or a tool: that is the label."""
-    rng, found = random.Random(seed), []
-    for _ in range(count):
-        label = rng.choice(["tier", "werkzeug"])
-        words = [rng.choice(list(FOOD) if label == "tier" else TOOLS), *rng.choices(["rot", "alt", "neu", "gut"], k=2)]
-        rng.shuffle(words)
-        found.append((" ".join(words), label))
-    return found
-
-
-def write_records(path, rows, columns=("text", "label")):
-    path.write_text("".join("\t".join(row) + "\n" for row in [columns, *rows]), encoding="utf-8")
-    return path
 
 
 @pytest.fixture(scope="module")
@@ -370,7 +331,7 @@ def test_models_of_other_tasks_are_refused_with_the_command_that_uses_them(reade
             "teach a classifier; leave out --source",
         ),
         ({"labelled": "train.tsv", "settings": ("model.kind=gpt",)}, "model.kind: gpt cannot classify; use bert"),
-        ({"labelled": "train.tsv", "settings": ("text.shared=false",)}, "an encoder has one vocabulary"),
+        ({"labelled": "train.tsv", "settings": ("text.shared=false",)}, "task classify has one vocabulary"),
         (
             {"labelled": "train.tsv", "settings": ("loss.target_word_dropout=0.1",)},
             "has no meaning for the task classify",

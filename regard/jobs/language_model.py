@@ -1,22 +1,19 @@
 """Predicting the next token as a job: plain text, one vocabulary, perplexity."""
 
-import hashlib
-from collections.abc import Sequence
 from pathlib import Path
 
 import torch
 
-from regard.data.packing import cropped_epoch, join, packed_epoch
-from regard.data.plain import LoadedTexts, load_texts
-from regard.errors import RecipeError
+from regard.data.packing import cropped_epoch, packed_epoch
+from regard.data.plain import LoadedTexts
 from regard.jobs.interface import Prepared, Verdict
+from regard.jobs.plain_text import fingerprint, learn_one, load_plain, refuse_two_vocabularies, streams
 from regard.recipe.folder import fresh_model, read_vocabularies, refuse_impossible
 from regard.recipe.presets import choose_language_model
 from regard.recipe.recipe import Recipe, Tree
 from regard.tasks.language_model import HeldOut, LanguageModelling, Rows
 from regard.tasks.options import LanguageModelOptions
 from regard.tasks.translate import Vocabularies
-from regard.text.learn import learn
 from regard.training.events import Finished
 
 EPOCHS = {"packed": packed_epoch, "cropped": cropped_epoch}
@@ -26,20 +23,17 @@ class LanguageModelJob:
     """See jobs/interface.py for what each method promises."""
 
     def refuse_impossible(self, recipe: Recipe) -> None:
-        if not recipe.text.shared:
-            raise RecipeError("text.shared: false, but a language model has one vocabulary; leave it true")
+        refuse_two_vocabularies(recipe)
         refuse_impossible(recipe)
 
     def load(self, recipe: Recipe) -> LoadedTexts:
-        data = recipe.data
-        return load_texts(data.texts, data.valid_size, data.bad_lines, recipe.training.seed)
+        return load_plain(recipe)
 
     def choose(self, loaded: LoadedTexts, name: str) -> Tree:  # noqa: ARG002
         return choose_language_model(sum(map(len, loaded.training)))
 
     def learn(self, recipe: Recipe, loaded: LoadedTexts) -> Vocabularies:
-        both = learn(loaded.training, recipe.text, recipe.training.seed)  # line ends are text here
-        return Vocabularies(both, both)
+        return learn_one(recipe, loaded)
 
     def read(self, folder: Path, recipe: Recipe) -> Vocabularies:
         return read_vocabularies(folder, recipe)
@@ -47,16 +41,13 @@ class LanguageModelJob:
     def prepare(self, recipe: Recipe, loaded: LoadedTexts, lexicon: Vocabularies) -> Prepared:
         options, tokeniser = recipe.task, lexicon.target
         assert isinstance(options, LanguageModelOptions)
-        stream, held_out = (
-            join(tokeniser.encode(text) for text in texts) for texts in (loaded.training, loaded.validation)
-        )
+        stream, held_out = streams(loaded, tokeniser)
         context = min(options.context, len(stream))
         rows = max(1, recipe.data.batch_tokens // context)
         shape = Rows(context, rows, recipe.training.seed, EPOCHS[options.rows], options.start_id)
         held = HeldOut(held_out, sum(map(len, loaded.validation)))
         task = LanguageModelling(stream, shape, held, recipe.loss.smoothing)
-        text = fingerprint([*loaded.training, *loaded.validation])
-        return Prepared(recipe, loaded.report, text, lexicon, task, fresh_model(recipe, lexicon))
+        return Prepared(recipe, loaded.report, fingerprint(loaded), lexicon, task, fresh_model(recipe, lexicon))
 
     def judge(self, prepared: Prepared, folder: Path, finished: Finished) -> Verdict:
         """The scores of the last validation: they are of all the held-out text already."""
@@ -82,11 +73,3 @@ class LanguageModelJob:
             text=[f"{recipe.text.kind} vocabulary of {len(prepared.lexicon.target):,} entries"],
             facts={"validation": scores},
         )
-
-
-def fingerprint(texts: Sequence[str]) -> str:
-    """sha256 of the documents in their order."""
-    digest = hashlib.sha256()
-    for text in texts:
-        digest.update(f"{len(text)}\n{text}".encode("utf-8", "surrogatepass"))
-    return digest.hexdigest()

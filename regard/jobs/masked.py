@@ -5,11 +5,10 @@ from pathlib import Path
 import torch
 
 from regard.data.masking import mask_id, word_beginnings
-from regard.data.packing import join
-from regard.data.plain import LoadedTexts, load_texts
+from regard.data.plain import LoadedTexts
 from regard.errors import RecipeError
 from regard.jobs.interface import Prepared, Verdict
-from regard.jobs.language_model import fingerprint
+from regard.jobs.plain_text import fingerprint, learn_one, load_plain, refuse_two_vocabularies, streams
 from regard.recipe.build_bert import build_masked
 from regard.recipe.folder import read_vocabularies, weights_refused
 from regard.recipe.reading import bert, fresh_masked
@@ -18,7 +17,6 @@ from regard.recipe.recipe import Recipe, Tree
 from regard.tasks.masked import Hiding, MaskedLanguageModelling
 from regard.tasks.options import MaskedOptions
 from regard.tasks.translate import Vocabularies
-from regard.text.learn import learn
 from regard.training.events import Finished
 
 
@@ -38,15 +36,13 @@ class MaskedJob:
             build_masked(bert(recipe), 5, seed=0)
 
     def load(self, recipe: Recipe) -> LoadedTexts:
-        data = recipe.data
-        return load_texts(data.texts, data.valid_size, data.bad_lines, recipe.training.seed)
+        return load_plain(recipe)
 
     def choose(self, loaded: LoadedTexts, name: str) -> Tree:  # noqa: ARG002
         return choose_masked(sum(map(len, loaded.training)))
 
     def learn(self, recipe: Recipe, loaded: LoadedTexts) -> Vocabularies:
-        both = learn(loaded.training, recipe.text, recipe.training.seed)  # line ends are text here
-        return Vocabularies(both, both)
+        return learn_one(recipe, loaded)
 
     def read(self, folder: Path, recipe: Recipe) -> Vocabularies:
         return read_vocabularies(folder, recipe)
@@ -54,14 +50,11 @@ class MaskedJob:
     def prepare(self, recipe: Recipe, loaded: LoadedTexts, lexicon: Vocabularies) -> Prepared:
         options, tokeniser = recipe.task, lexicon.target
         assert isinstance(options, MaskedOptions)
-        stream, held_out = (
-            join(tokeniser.encode(text) for text in texts) for texts in (loaded.training, loaded.validation)
-        )
+        stream, held_out = streams(loaded, tokeniser)
         rows = max(1, recipe.data.batch_tokens // options.context)
         hiding = Hiding(options, word_beginnings(tokeniser), rows, recipe.training.seed)
         task = MaskedLanguageModelling(stream, held_out, hiding, recipe.loss.smoothing)
-        text = fingerprint([*loaded.training, *loaded.validation])
-        return Prepared(recipe, loaded.report, text, lexicon, task, fresh_masked(recipe, tokeniser))
+        return Prepared(recipe, loaded.report, fingerprint(loaded), lexicon, task, fresh_masked(recipe, tokeniser))
 
     def judge(self, prepared: Prepared, folder: Path, finished: Finished) -> Verdict:
         """The scores of the last validation: they are of all the held-out text already."""
@@ -91,11 +84,6 @@ class MaskedJob:
             text=[f"{prepared.recipe.text.kind} vocabulary of {mask_id(lexicon.target) + 1:,} entries, the mask one"],
             facts={"validation": scores},
         )
-
-
-def refuse_two_vocabularies(recipe: Recipe) -> None:
-    if not recipe.text.shared:
-        raise RecipeError("text.shared: false, but an encoder has one vocabulary; leave it true")
 
 
 def refuse_unused(values: dict[str, float], task: str) -> None:
