@@ -7,6 +7,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from regard.layers.loss import smoothed_cross_entropy
+from regard.native.training import fits, kernels
 
 CHUNK = 256  # rows of each pass whose logits exist at a time
 
@@ -54,19 +55,15 @@ class ProjectedConsistency(torch.autograd.Function):
         db = None if bias is None else torch.zeros_like(bias)
         entropy, kl = x.new_zeros(()), x.new_zeros(())
         for start in range(0, len(targets), CHUNK):
-            rows = x[:, start : start + CHUNK].flatten(0, 1)
-            wanted = targets[start : start + CHUNK].repeat(2)[:, None]
-            log_p = rows @ weight.mT if bias is None else torch.addmm(bias, rows, weight.mT)
-            log_p -= log_p.logsumexp(-1, keepdim=True)
-            entropy -= ((1 - smoothing) * log_p.gather(-1, wanted).sum() + smoothing * log_p.mean(-1).sum()) / 2
-            change, apart = pull_together(log_p, agreement)
+            rows, wanted = x[:, start : start + CHUNK].flatten(0, 1), targets[start : start + CHUNK]
+            logits = rows @ weight.mT if bias is None else torch.addmm(bias, rows, weight.mT)
+            here, apart = differentiate(logits.view(2, len(wanted), -1), wanted, smoothing, agreement)
+            entropy += here
             kl += apart
-            change -= smoothing / 2 / len(weight)
-            change.scatter_add_(-1, wanted, change.new_full(wanted.shape, (smoothing - 1) / 2))
-            dx[:, start : start + CHUNK] = (change @ weight).view(2, -1, x.shape[-1])
-            dw.addmm_(change.mT, rows)
+            dx[:, start : start + CHUNK] = (logits @ weight).view(2, -1, x.shape[-1])
+            dw.addmm_(logits.mT, rows)
             if db is not None:
-                db += change.sum(0)
+                db += logits.sum(0)
         ctx.gradients = dx, dw, db
         ctx.mark_non_differentiable(entropy)
         return entropy + agreement / 4 * kl, entropy
@@ -77,20 +74,21 @@ class ProjectedConsistency(torch.autograd.Function):
         return dx * scale, dw * scale, None if db is None else db * scale, None, None, None
 
 
-def pull_together(
-    log_p: Float[Tensor, "both vocab"], agreement: float
-) -> tuple[Float[Tensor, "both vocab"], Float[Tensor, ""]]:
-    """½ p + α/4 (p (u − KL(p ‖ q)) + p − q) for the first half of the rows, the same for the second, and Σ of both KL.
-
-    `log_p` holds the rows of the first pass, then those of the second.
-    """
-    p, difference = log_p.exp(), torch.sub(*log_p.chunk(2))
-    kl = torch.linalg.vecdot(p.view(2, -1, p.shape[-1]), torch.stack([difference, -difference]))
-    change = torch.cat([difference, -difference]).mul_(agreement / 4)
-    change += (0.5 + agreement / 4 - agreement / 4 * kl).view(-1, 1)
-    change *= p
-    change -= agreement / 4 * p.roll(len(p) // 2, 0)
-    return change, kl.sum()
+def differentiate(
+    logits: Float[Tensor, "2 rows vocab"], targets: Int[Tensor, " rows"], smoothing: float, agreement: float
+) -> tuple[Float[Tensor, ""] | float, Float[Tensor, ""] | float]:
+    """½ (CE(first) + CE(second)) and Σ of both KL. The gradients of consistent_cross_entropy replace the logits."""
+    if kernels and fits(logits):
+        return kernels.consistency(logits, targets.contiguous(), smoothing, agreement / 4)
+    log_p = logits - logits.logsumexp(-1, keepdim=True)
+    wanted = targets.expand(2, -1)[:, :, None]
+    entropy = -((1 - smoothing) * log_p.gather(-1, wanted).sum() + smoothing * log_p.mean(-1).sum()) / 2
+    p, u = log_p.exp(), log_p - log_p.flip(0)
+    kl = torch.linalg.vecdot(p, u)[:, :, None]
+    change = p * (0.5 + agreement / 4 * (u - kl + 1)) - agreement / 4 * p.flip(0) - smoothing / 2 / p.shape[-1]
+    change.scatter_add_(-1, wanted, change.new_full(wanted.shape, (smoothing - 1) / 2))
+    logits.copy_(change)
+    return entropy, kl.sum()
 
 
 def projected_consistency(

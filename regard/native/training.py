@@ -26,7 +26,9 @@ class Kernels:
         self._cross_entropy = library.cross_entropy
         self._cross_entropy.argtypes = [POINTER, POINTER, NUMBER, NUMBER, REAL]
         self._cross_entropy.restype = ctypes.c_double
-        for function in (self._drop_add, self._drop, self._turn):
+        self._consistency = library.consistency
+        self._consistency.argtypes = [*[POINTER] * 5, NUMBER, NUMBER, REAL, REAL]
+        for function in (self._drop_add, self._drop, self._turn, self._consistency):
             function.restype = None
 
     def drop_add(
@@ -54,11 +56,28 @@ class Kernels:
         self, logits: Float32[Tensor, "rows vocab"], targets: Int64[Tensor, " rows"], smoothing: float
     ) -> float:
         """Σ of `smoothed_cross_entropy`; its gradients are written over the logits."""
-        low, high = targets.aminmax() if len(targets) else (0, 0)
-        if int(low) < 0 or int(high) >= logits.shape[1]:
-            raise IndexError(f"targets: found {int(low)} to {int(high)}, expected ids below {logits.shape[1]}")
+        check_ids(targets, logits.shape[1])
         found: float = self._cross_entropy(logits.data_ptr(), targets.data_ptr(), *logits.shape, smoothing)
         return found
+
+    def consistency(
+        self,
+        logits: Float32[Tensor, "2 rows vocab"],
+        targets: Int64[Tensor, " rows"],
+        smoothing: float,
+        pull: float,
+    ) -> tuple[float, float]:
+        """½ Σ of both passes' cross-entropies, and Σ (KL(p ‖ q) + KL(q ‖ p)), which counts `pull` times.
+
+        The gradients of their sum are written over the logits.
+        """
+        _, rows, vocabulary = logits.shape
+        check_ids(targets, vocabulary)
+        found, apart = (ctypes.c_double * 2)(), torch.empty(vocabulary)
+        first, second = logits
+        pointers = (tensor.data_ptr() for tensor in (first, second, apart, targets))
+        self._consistency(ctypes.addressof(found), *pointers, rows, vocabulary, smoothing, pull)
+        return found[0], found[1]
 
     def turn(
         self,
@@ -72,6 +91,13 @@ class Kernels:
         n, t, stride = x.shape
         pointers = (tensor.data_ptr() for tensor in (out, x, angles))
         self._turn(*pointers, n * t, t, stride, vectors, angles.shape[1], sense)
+
+
+def check_ids(targets: Int64[Tensor, " rows"], vocabulary: int) -> None:
+    """C reads where it is told to."""
+    low, high = targets.aminmax() if len(targets) else (0, 0)
+    if int(low) < 0 or int(high) >= vocabulary:
+        raise IndexError(f"targets: found {int(low)} to {int(high)}, expected ids below {vocabulary}")
 
 
 kernels = Kernels(library) if library else None

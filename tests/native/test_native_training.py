@@ -3,7 +3,9 @@
 import pytest
 import torch
 
+from regard.layers import consistency
 from regard.layers.attention import SelfAttention
+from regard.layers.consistency import consistent_cross_entropy, divergence
 from regard.layers.dropout import Dropout, keep_mask, random_bytes
 from regard.layers.kernels import Full
 from regard.layers.loss import differentiate, smoothed_cross_entropy
@@ -73,10 +75,26 @@ def test_the_loss_and_its_gradients_are_those_of_double_precision(smoothing, voc
     torch.testing.assert_close(logits.double(), gradients, rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+@pytest.mark.parametrize("vocabulary", [2, 16, 37, 1000])
+@pytest.mark.parametrize("offset", [0.0, 300.0])
+def test_two_passes_that_must_agree_are_those_of_double_precision(smoothing, vocabulary, offset):
+    logits = torch.stack([2 * noise(5, vocabulary) + offset, 2 * noise(5, vocabulary, seed=1) - offset]).detach()
+    targets, exact = torch.arange(5) % vocabulary, logits.double().requires_grad_()
+    expected = consistent_cross_entropy(*exact, targets, smoothing, 5.0)
+    (gradients,) = torch.autograd.grad(expected, exact)
+    entropy, apart = consistency.differentiate(logits, targets, smoothing, 5.0)
+    assert apart == pytest.approx(divergence(*exact).item(), rel=1e-4)
+    assert entropy + 5.0 / 4 * apart == pytest.approx(expected.item(), rel=1e-5)
+    torch.testing.assert_close(logits.double(), gradients, rtol=1e-3, atol=1e-4)
+
+
 @pytest.mark.parametrize("target", [-1, 7])
 def test_a_target_outside_the_vocabulary_is_refused(target):
     with pytest.raises(IndexError, match=f"found {target} to {target}, expected ids below 7"):
         differentiate(torch.zeros(1, 7), torch.tensor([target]), 0.1)
+    with pytest.raises(IndexError, match=f"found {target} to {target}, expected ids below 7"):
+        consistency.differentiate(torch.zeros(2, 1, 7), torch.tensor([target]), 0.1, 5.0)
 
 
 def test_other_precisions_are_left_to_torch():
