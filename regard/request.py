@@ -35,6 +35,7 @@ class Request:
     valid_source: Path | None = None
     valid_target: Path | None = None
     masked: bool = False  # of plain text, hidden tokens are learned instead of the next ones
+    denoise: bool = False  # or stretches that were left out
     labelled: Path | None = None  # for a classifier
     valid_labelled: Path | None = None
     text_column: str | None = None  # of labelled files
@@ -68,8 +69,8 @@ class Request:
             tree = overlay(tree, {"data": {"valid": given(valid)}})
         if self.text:
             files = {"files": [str(path) for path in self.text], "valid": [str(path) for path in self.valid_text]}
-            kind = "masked" if self.masked else "language-model"
-            unit = {"documents": "line"} if self.masked else {}  # as texts are read later: line by line
+            kind = "masked" if self.masked else "denoise" if self.denoise else "language-model"
+            unit = {} if kind == "language-model" else {"documents": "line"}  # as texts are read later: line by line
             tree = overlay(tree, {"task": {"kind": kind}, "data": {"texts": [files | unit]}})
         if self.labelled:
             columns = Columns(self.text_column, self.second_column, self.label_column)
@@ -151,8 +152,11 @@ class Request:
 
     def refuse_contradictions_of_readers(self) -> None:
         """The same for what an encoder learns from, and begins with."""
-        if self.masked and not self.text:
-            raise RecipeError("--masked: hides tokens of plain text; give some with --text, or leave it out")
+        for name in ("masked", "denoise"):
+            if getattr(self, name) and not self.text:
+                raise RecipeError(f"--{name}: hides tokens of plain text; give some with --text, or leave it out")
+        if self.masked and self.denoise:
+            raise RecipeError("--denoise: the other way to hide tokens is --masked; leave one of them out")
         for name in ("valid_labelled", "text_column", "second_column", "label_column"):
             if getattr(self, name) is not None and self.labelled is None:
                 raise RecipeError(f"{option(name)}: given without --labelled; what is learned from?")

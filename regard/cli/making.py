@@ -18,6 +18,7 @@ from regard.recipe.lineup import LINEUP
 @click.option("--text", type=FILE, multiple=True, help="Plain text instead: learn to continue it; repeatable.")
 @click.option("--valid-text", type=FILE, multiple=True, help="Its validation text; the last tenth when not given.")
 @click.option("--masked", is_flag=True, help="With --text: learn to fill holes in it instead of continuing it.")
+@click.option("--denoise", is_flag=True, help="With --text: learn to write the stretches that are left out of it.")
 @click.option("--labelled", type=FILE, help="Texts with a label each instead (.tsv, .csv, .jsonl): learn to sort them.")
 @click.option("--valid-labelled", type=FILE, help="Its validation texts; held out of the file when not given.")
 @click.option("--text-column", metavar="NAME", help="With --labelled: where the text is, if not in 'text'.")

@@ -23,6 +23,9 @@ CONSENSUS = (
         "--utility", type=click.Choice(["chrf", "bleu"]), help="With --mbr: how alike two are; chrf unless you say."
     ),
 )
+ASK = click.option(
+    "--ask", default="", help='Put before every input, such as "translate English to German: ": a task of several.'
+)
 DRAWING = (
     click.option("--sample", is_flag=True, help="Draw outputs at random instead of searching for the best."),
     click.option("--temperature", type=float, help="With --sample: below 1 is safer."),
@@ -52,6 +55,7 @@ def each(*options: Callable[[Command], Command]) -> Callable[[Command], Command]
     "--n-best", type=click.IntRange(1, 64), default=1, show_default=True, help="Output lines for each input line."
 )
 @click.option("--length-penalty", type=float, help="Scores are log p / length^penalty.")
+@ASK
 @click.option("--prefix", help="Every output begins with this text.")
 @each(*DRAWING)
 @TOGETHER
@@ -78,6 +82,7 @@ def translate(model: Path, **options: Any) -> None:
 @click.argument("model", type=FILE)
 @click.option("--source", type=FILE, required=True, help="Text to translate.")
 @click.option("--target", type=FILE, required=True, help="Its reference translation.")
+@ASK
 @click.option("--beam", type=click.IntRange(1, 64), help="Hypotheses kept in parallel; 1 is greedy.")
 @click.option("--output", type=FILE, help="Also write the translations here.")
 @each(*DRAWING)

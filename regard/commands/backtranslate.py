@@ -11,7 +11,7 @@ from pathlib import Path
 from regard.commands.progress import counted, say
 from regard.commands.streams import one_line, writing
 from regard.commands.translate import SEED, TranslateRequest, refuse_unheard, speaking
-from regard.data.corpus import Account
+from regard.data.accounts import Account
 from regard.data.filters import fault
 from regard.data.noise import noised
 from regard.data.options import FilterRules

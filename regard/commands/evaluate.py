@@ -3,7 +3,7 @@
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from regard.commands.streams import to_json
@@ -18,7 +18,7 @@ from regard.layers.loss import perplexity
 
 # What decides the translations.
 SEARCH = (
-    *("beam", "engine", "workers", "shortlist", "others", "mbr", "utility"),
+    *("ask", "beam", "engine", "workers", "shortlist", "others", "mbr", "utility"),
     *("sample", "temperature", "top_k", "top_p", "seed"),
 )
 
@@ -29,6 +29,7 @@ class EvaluateRequest:
 
     source: Path
     target: Path
+    ask: str = ""
     beam: int | None = None
     output: Path | None = None
     by_length: bool = False
@@ -51,11 +52,12 @@ class EvaluateRequest:
 
 def evaluate_files(model: Path, request: EvaluateRequest) -> None:
     """Translate, score, show; the seconds are those of translation alone."""
-    pairs = list(read_parallel(request.source, request.target))
-    refuse_unheard(request.search())
-    engine = request.search().open(model)
+    search = request.search()
+    pairs = [replace(pair, source=search.asked(pair.source)) for pair in read_parallel(request.source, request.target)]
+    refuse_unheard(search)
+    engine = search.open(model)
     sources, references = [pair.source for pair in pairs], [pair.target for pair in pairs]
-    with speaking(model, request.search(), iter(sources), lambda: engine) as parts:
+    with speaking(model, search, iter(sources), lambda: engine) as parts:
         began = time.perf_counter()
         outputs = [line for part in parts for line in part]
         seconds = time.perf_counter() - began

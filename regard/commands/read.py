@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from regard.commands.streams import chunked, input_lines, one_line, to_json, writing
-from regard.data.corpus import resolve
+from regard.data.accounts import resolve
 from regard.data.labelled import read_labelled
 from regard.data.options import LabelledOptions
 from regard.errors import DataError

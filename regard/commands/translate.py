@@ -32,6 +32,7 @@ class TranslateRequest:
     beam: int | None = None
     n_best: int = 1
     length_penalty: float | None = None
+    ask: str = ""  # stands before every input line: the task, of a model that knows several
     prefix: str | None = None
     sample: bool = False
     temperature: float | None = None
@@ -56,6 +57,10 @@ class TranslateRequest:
         """How many the model is asked for."""
         return self.mbr or self.n_best
 
+    def asked(self, line: str) -> str:
+        """What the model reads; a blank line stays blank."""
+        return self.ask + line if line.strip() else line
+
     def open(self, model: Path) -> Engine:
         return load(model, self.engine, shortlist=self.shortlist, others=self.others)
 
@@ -63,7 +68,7 @@ class TranslateRequest:
 def translate_lines(model: Path, request: TranslateRequest) -> None:
     """Every input line gives `n_best` output lines, in order; a blank line stays blank."""
     refuse_unheard(request)
-    lines = input_lines(request.source)
+    lines = map(request.asked, input_lines(request.source))
     with ExitStack() as stack:
         parts = stack.enter_context(speaking(model, request, lines, lambda: request.open(model)))
         out = stack.enter_context(writing(request.output))

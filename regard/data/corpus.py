@@ -1,21 +1,16 @@
 """From a recipe's corpora to training and validation pairs, with an account of every pair that was left out."""
 
-import hashlib
-import heapq
-import os
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any
 
+from regard.data.accounts import CARVED, GIVEN, Account, Report, hold_out, resolve, together
 from regard.data.filters import clean
+from regard.data.labelled import LabelledText, read_labelled
 from regard.data.options import BadLines, CorpusOptions, DataOptions, FilterRules
 from regard.data.pairs import Pair
 from regard.data.readers import read_jsonl, read_parallel, read_tsv
 from regard.errors import DataError
-
-GIVEN, CARVED = "given", "carved out of training"
 
 
 @dataclass(frozen=True)
@@ -26,54 +21,11 @@ class Corpus:
 
 
 @dataclass(frozen=True)
-class Account:
-    """read = kept + Σ dropped."""
+class Part:
+    """So many validation pairs, one after another, of one task."""
 
     name: str
-    read: int
-    kept: int
-    dropped: dict[str, int]
-    unit: str = "pairs"
-
-    def without(self, reason: str, count: int) -> "Account":
-        """The same after `count` more pairs were left out, such as those with too many tokens."""
-        dropped = Counter(self.dropped) + Counter({reason: count})
-        return replace(self, kept=self.kept - count, dropped=dict(dropped))
-
-    def line(self) -> str:
-        reasons = ", ".join(f"{reason} {count:,}" for reason, count in Counter(self.dropped).most_common())
-        return f"{self.name}: {self.kept:,} of {self.read:,} {self.unit}" + (
-            f"; left out: {reasons}" if reasons else ""
-        )
-
-
-def together(accounts: Sequence[Account]) -> Account:
-    """One account of several that count the same things."""
-    dropped = sum((Counter(account.dropped) for account in accounts), Counter[str]())
-    read, kept = sum(account.read for account in accounts), sum(account.kept for account in accounts)
-    return Account(" + ".join(account.name for account in accounts), read, kept, dict(dropped), accounts[0].unit)
-
-
-@dataclass(frozen=True)
-class Report:
-    corpora: tuple[Account, ...]
-    validation: Account
-    origin: str  # of the validation pairs: GIVEN or CARVED
-    notes: tuple[str, ...] = ()  # what else happened to what was kept
-
-    def lines(self) -> list[str]:
-        accounts = [account.line() for account in self.corpora]
-        return [*accounts, f"{self.validation.line()} ({self.origin})", *self.notes]
-
-    def to_json(self) -> dict[str, Any]:
-        def plain(account: Account) -> dict[str, Any]:
-            return {"name": account.name, "read": account.read, "kept": account.kept, "dropped": dict(account.dropped)}
-
-        return {
-            "corpora": [plain(account) for account in self.corpora],
-            "validation": plain(self.validation) | {"origin": self.origin},
-            **({"notes": list(self.notes)} if self.notes else {}),
-        }
+    count: int
 
 
 @dataclass(frozen=True)
@@ -81,6 +33,7 @@ class Loaded:
     corpora: tuple[Corpus, ...]
     validation: list[Pair]
     report: Report
+    parts: tuple[Part, ...] = ()  # of the validation pairs, where they are of several tasks
 
 
 def load_corpora(options: DataOptions, seed: int = 0) -> Loaded:
@@ -90,12 +43,17 @@ def load_corpora(options: DataOptions, seed: int = 0) -> Loaded:
     loaded = [_load(corpus, options.filters, options.bad_lines) for corpus in options.corpora]
     corpora, accounts = tuple(c for c, _ in loaded), tuple(a for _, a in loaded)
     _refuse_empty(accounts)
-    if options.valid is not None:
+    if options.valid:
         # A test of quality takes the pairs as they come: long, repeated and lopsided ones too.
         rules = FilterRules(max_ratio=None, drop_duplicates=False, max_characters=options.filters.max_characters)
-        valid, account = _load(options.valid, rules, options.bad_lines)
-        _refuse_empty((account,))
-        return Loaded(corpora, valid.pairs, Report(accounts, account, GIVEN))
+        valid = [_load(corpus, rules, options.bad_lines) for corpus in options.valid]
+        _refuse_empty([account for _, account in valid])
+        pairs = [pair for corpus, _ in valid for pair in corpus.pairs]
+        parts = tuple(
+            Part(named.name, len(corpus.pairs)) for named, (corpus, _) in zip(options.valid, valid, strict=True)
+        )
+        report = Report(accounts, together([account for _, account in valid]), GIVEN)
+        return Loaded(corpora, pairs, report, parts if len(parts) > 1 else ())
     validation = carve(corpora, options.valid_size, seed)
     taken = {pair.source for pair in validation}
     rest = tuple(replace(c, pairs=[pair for pair in c.pairs if pair.source not in taken]) for c in corpora)
@@ -121,39 +79,13 @@ def carve(corpora: Sequence[Corpus], size: int | None, seed: int) -> list[Pair]:
     return [firsts[source] for source in hold_out(firsts, size, seed, "pairs")]
 
 
-def hold_out(keys: Collection[str], size: int | None, seed: int, unit: str) -> list[str]:
-    """`size` of the different keys (none: 5 %, at most 1000): those with the smallest hash, in its order."""
-    wanted = size if size is not None else min(1000, max(1, len(keys) // 20))
-    if wanted >= len(keys):
-        raise DataError(
-            f"data.valid_size: {wanted} validation {unit} cannot be carved out of {len(keys)} different sources; "
-            f"give more data, fewer validation {unit}, or a validation corpus of its own"
-        )
-    return heapq.nsmallest(wanted, keys, key=lambda key: _rank(key, seed))
-
-
-def _rank(key: str, seed: int) -> tuple[bytes, str]:
-    return hashlib.blake2b(f"{seed}\n{key}".encode(), digest_size=8).digest(), key
-
-
-def resolve(path: Path) -> Path:
-    """The path itself where it exists, else the same path beneath the folder that REGARD_DATA names."""
-    path = path.expanduser()
-    root = os.environ.get("REGARD_DATA")
-    if path.exists():
-        return path
-    if path.is_absolute() or not root:
-        hint = "" if path.is_absolute() else ", or set REGARD_DATA to the folder that holds it"
-        raise DataError(f"{path}: no such file; check the path{hint}")
-    beneath = Path(root).expanduser() / path
-    if not beneath.exists():
-        raise DataError(f"{path}: no such file, neither here nor beneath REGARD_DATA ({root}); check the path")
-    return beneath
-
-
 def _load(options: CorpusOptions, rules: FilterRules, bad_lines: BadLines) -> tuple[Corpus, Account]:
     unreadable: Counter[str] = Counter()
+    if options.labelled:  # a label is as short as it likes
+        rules = rules.model_copy(update={"max_ratio": None})
     pairs, dropped = clean(_read(options, bad_lines, unreadable), rules)
+    if options.prefix:
+        pairs = [Pair(options.prefix + pair.source, pair.target) for pair in pairs]
     every = Counter(dropped) + unreadable
     name = " + ".join(str(path) for path in options.files)
     account = Account(name, read=len(pairs) + every.total(), kept=len(pairs), dropped=dict(every))
@@ -161,12 +93,22 @@ def _load(options: CorpusOptions, rules: FilterRules, bad_lines: BadLines) -> tu
 
 
 def _read(options: CorpusOptions, bad_lines: BadLines, dropped: Counter[str]) -> Iterator[Pair]:
+    if options.labelled is not None:
+        columns = options.labelled.text, options.labelled.second
+        return (written(text, *columns) for text in read_labelled(options.labelled, bad_lines, dropped))
     files = [resolve(path) for path in options.files]
     if options.tsv is not None:
         return read_tsv(files[0], bad_lines, dropped)
     if options.jsonl is not None:
         return read_jsonl(files[0], options.source_key, options.target_key, bad_lines, dropped)
     return read_parallel(files[0], files[1], bad_lines, dropped)
+
+
+def written(example: LabelledText, first: str, second: str | None) -> Pair:
+    """A label as the answer to a text; two texts follow their names, as Raffel et al. 2020 write them (appendix D)."""
+    if example.second is None:
+        return Pair(example.text, example.label)
+    return Pair(f"{first}: {example.text} {second}: {example.second}", example.label)
 
 
 def _refuse_empty(accounts: Iterable[Account]) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Bool, Int64, UInt8
 
-from regard.data.corpus import CARVED, GIVEN, Account, Report, hold_out, resolve
+from regard.data.accounts import CARVED, GIVEN, Account, Report, hold_out, resolve
 from regard.data.labels import Labels
 from regard.data.options import ImageOptions
 from regard.data.pictures import NamedImages, read_images

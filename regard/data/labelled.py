@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 
-from regard.data.corpus import CARVED, GIVEN, Account, Report, hold_out, resolve, together
+from regard.data.accounts import CARVED, GIVEN, Account, Report, hold_out, resolve, together
 from regard.data.labels import Labels
 from regard.data.options import BadLines, LabelledOptions
 from regard.data.readers import Fault, as_text, parse_object, read_lines, read_records

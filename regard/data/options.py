@@ -1,71 +1,15 @@
 """The data section of a recipe: which corpora, what is left out of them, how large a batch is."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from regard.section import Section
 
 Positive = Annotated[int, Field(gt=0)]
 BadLines = Literal["refuse", "drop"]  # a line that is badly encoded or endless: stop there, or leave its pair out
-
-
-class CorpusOptions(Section):
-    """Two parallel files, or one file of two tab-separated columns, or one of JSON objects: one of the three."""
-
-    source: Path | None = None
-    target: Path | None = None
-    tsv: Path | None = None
-    jsonl: Path | None = None
-    source_key: str = "source"  # the keys of a JSON object
-    target_key: str = "target"
-    weight: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1.0  # times per epoch
-
-    @model_validator(mode="after")
-    def one_form(self) -> "CorpusOptions":
-        if (self.source is None) != (self.target is None):
-            given, missing = ("source", "target") if self.target is None else ("target", "source")
-            raise ValueError(f"{given} is given without {missing}; a parallel corpus needs both")
-        forms = [name for name in ("source", "tsv", "jsonl") if getattr(self, name) is not None]
-        if len(forms) != 1:
-            found = " and ".join(forms) if forms else "nothing"
-            raise ValueError(f"found {found}; give exactly one of source + target, tsv, jsonl")
-        return self
-
-    @property
-    def files(self) -> tuple[Path, ...]:
-        return tuple(path for path in (self.source, self.target, self.tsv, self.jsonl) if path is not None)
-
-
-class FilterRules(Section):
-    """What a training pair must be. Lengths are in characters, so the rules need neither words nor a tokeniser."""
-
-    min_characters: Positive = 1
-    max_characters: Positive = 2000
-    # Chinese and Japanese say in one character what takes English three to four; a pair that differs more than sixfold
-    # is misaligned in every language we know. Short pairs ("OK" / "Einverstanden") are not judged.
-    max_ratio: Annotated[float, Field(ge=1)] | None = 6.0
-    ratio_from: Positive = 20  # characters of the longer side
-    drop_duplicates: bool = True  # the same source with the same target, within one corpus
-    # A copy is noise in translation, but the right answer when dates, spellings or names are normalised.
-    drop_identical: bool = False
-
-    @model_validator(mode="after")
-    def possible(self) -> "FilterRules":
-        if self.min_characters > self.max_characters:
-            raise ValueError(f"min_characters {self.min_characters} exceeds max_characters {self.max_characters}")
-        return self
-
-
-class TextCorpusOptions(Section):
-    """Plain text to learn a language from; a document is what the model learns to begin and to end."""
-
-    files: Annotated[tuple[Path, ...], Field(min_length=1)]
-    valid: tuple[Path, ...] = ()  # none: held out of the files
-    documents: Literal["file", "line", "paragraph"] = "file"  # what one is; paragraphs have blank lines between them
-    # Without valid: the end of the text; null: whole documents by their hash, data.valid_size of them.
-    valid_share: Annotated[float, Field(gt=0, lt=1)] | None = 0.1
 
 
 class LabelledOptions(Section):
@@ -108,6 +52,76 @@ class LabelledOptions(Section):
         return (*records, *self.files.values(), *self.valid_files.values())
 
 
+class CorpusOptions(Section):
+    """Two parallel files, or one file of two tab-separated columns, or one of JSON objects, or texts with labels."""
+
+    source: Path | None = None
+    target: Path | None = None
+    tsv: Path | None = None
+    jsonl: Path | None = None
+    labelled: LabelledOptions | None = None  # the label, as a text, is what is to be written
+    source_key: str = "source"  # the keys of a JSON object
+    target_key: str = "target"
+    prefix: str = ""  # stands before every source: it says which of several tasks a model is to do
+    weight: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1.0  # times per epoch
+
+    @model_validator(mode="after")
+    def one_form(self) -> "CorpusOptions":
+        if (self.source is None) != (self.target is None):
+            given, missing = ("source", "target") if self.target is None else ("target", "source")
+            raise ValueError(f"{given} is given without {missing}; a parallel corpus needs both")
+        forms = [name for name in ("source", "tsv", "jsonl", "labelled") if getattr(self, name) is not None]
+        if len(forms) != 1:
+            found = " and ".join(forms) if forms else "nothing"
+            raise ValueError(f"found {found}; give exactly one of source + target, tsv, jsonl, labelled")
+        if self.labelled and (self.labelled.valid is not None or self.labelled.valid_files):
+            raise ValueError("labelled.valid: validation pairs of all tasks are listed under data.valid; put it there")
+        if self.labelled and self.labelled.weight != 1:
+            raise ValueError("labelled.weight: the corpus has a weight of its own; put it there")
+        return self
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        every = (self.source, self.target, self.tsv, self.jsonl)
+        labelled = self.labelled.every if self.labelled else ()
+        return (*(path for path in every if path is not None), *labelled)
+
+    @property
+    def name(self) -> str:
+        """What people call it: by its task, or by its files."""
+        return self.prefix.strip().rstrip(":") or " + ".join(map(str, self.files))
+
+
+class FilterRules(Section):
+    """What a training pair must be. Lengths are in characters, so the rules need neither words nor a tokeniser."""
+
+    min_characters: Positive = 1
+    max_characters: Positive = 2000
+    # Chinese and Japanese say in one character what takes English three to four; a pair that differs more than sixfold
+    # is misaligned in every language we know. Short pairs ("OK" / "Einverstanden") are not judged.
+    max_ratio: Annotated[float, Field(ge=1)] | None = 6.0
+    ratio_from: Positive = 20  # characters of the longer side
+    drop_duplicates: bool = True  # the same source with the same target, within one corpus
+    # A copy is noise in translation, but the right answer when dates, spellings or names are normalised.
+    drop_identical: bool = False
+
+    @model_validator(mode="after")
+    def possible(self) -> "FilterRules":
+        if self.min_characters > self.max_characters:
+            raise ValueError(f"min_characters {self.min_characters} exceeds max_characters {self.max_characters}")
+        return self
+
+
+class TextCorpusOptions(Section):
+    """Plain text to learn a language from; a document is what the model learns to begin and to end."""
+
+    files: Annotated[tuple[Path, ...], Field(min_length=1)]
+    valid: tuple[Path, ...] = ()  # none: held out of the files
+    documents: Literal["file", "line", "paragraph"] = "file"  # what one is; paragraphs have blank lines between them
+    # Without valid: the end of the text; null: whole documents by their hash, data.valid_size of them.
+    valid_share: Annotated[float, Field(gt=0, lt=1)] | None = 0.1
+
+
 class ImageOptions(Section):
     """Images with a label each: a folder of folders named by label, an .npz file, or an idx file and its labels."""
 
@@ -147,16 +161,24 @@ class DataOptions(Section):
     labelled: tuple[LabelledOptions, ...] = ()
     images: ImageOptions | None = None
     trees: TreebankOptions | None = None
-    valid: CorpusOptions | None = None  # none: carved out of the corpora
+    valid: tuple[CorpusOptions, ...] = ()  # one, or one for each task; none: carved out of the corpora
     valid_size: Positive | None = None  # pairs to carve out; none: 5 %, at most 1000
     filters: FilterRules = FilterRules()
     bad_lines: BadLines = "refuse"
     batch_tokens: Positive = 4096  # rows × longest side of a batch; an image counts its patches and one
     max_tokens: Annotated[int, Field(gt=1)] = 256  # per side with its end token; longer pairs are left out
 
+    @field_validator("valid", mode="before")
+    @classmethod
+    def listed(cls, value: object) -> object:
+        """A single corpus may stand for a list of one."""
+        if value is None:
+            return ()
+        return (value,) if isinstance(value, Mapping | CorpusOptions) else value
+
     @model_validator(mode="after")
     def one_validation(self) -> "DataOptions":
-        if self.valid is not None and self.valid_size is not None:
+        if self.valid and self.valid_size is not None:
             raise ValueError(
                 "valid and valid_size are both given; valid_size only sets how much is carved out without valid"
             )
@@ -166,7 +188,7 @@ class DataOptions(Section):
     def files(self) -> tuple[Path, ...]:
         """Every file that training reads."""
         pairs = [path for corpus in self.corpora for path in corpus.files]
-        valid = self.valid.files if self.valid else ()
+        valid = [path for corpus in self.valid for path in corpus.files]
         texts = [path for text in self.texts for path in (*text.files, *text.valid)]
         labelled = [path for corpus in self.labelled for path in corpus.every]
         images = self.images.files if self.images else ()

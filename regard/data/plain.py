@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import chain, groupby
 from pathlib import Path
 
-from regard.data.corpus import CARVED, GIVEN, Account, Report, hold_out, resolve, together
+from regard.data.accounts import CARVED, GIVEN, Account, Report, hold_out, resolve, together
 from regard.data.options import BadLines, TextCorpusOptions
 from regard.data.readers import read_lines
 from regard.errors import DataError

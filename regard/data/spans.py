@@ -9,6 +9,22 @@ from pydantic import Field
 from regard.data.examples import Example
 from regard.errors import DataError
 from regard.section import Section
+from regard.text.special import sentinel
+from regard.text.tokeniser import Tokeniser
+
+
+def find_sentinels(tokeniser: Tokeniser) -> range:
+    """The ids that may stand for a stretch, in their order; a vocabulary without any is refused."""
+    ids = {tokeniser.name(id): id for id in range(len(tokeniser))}
+    first = ids.get(sentinel(0))
+    if first is None:
+        raise DataError(
+            "text.sentinels: this vocabulary has none to stand for what is left out; set text.sentinels=100"
+        )
+    count = 1
+    while ids.get(sentinel(count)) == first + count:
+        count += 1
+    return range(first, first + count)
 
 
 class SpanOptions(Section):

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from regard.data.corpus import CARVED, GIVEN, Account, Report, hold_out, resolve
+from regard.data.accounts import CARVED, GIVEN, Account, Report, hold_out, resolve
 from regard.data.options import TreebankOptions
 from regard.data.treebank import read_treebank
 from regard.errors import DataError

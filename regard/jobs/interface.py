@@ -7,7 +7,7 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from torch import nn
 
-from regard.data.corpus import Report
+from regard.data.accounts import Report
 from regard.recipe.folder import Lexicon
 from regard.recipe.recipe import Recipe, Tree
 from regard.tasks.interface import Task

@@ -3,6 +3,7 @@
 from typing import Any
 
 from regard.jobs.classify import ClassifyJob
+from regard.jobs.denoise import DenoiseJob
 from regard.jobs.images import ImageJob
 from regard.jobs.interface import Job
 from regard.jobs.language_model import LanguageModelJob
@@ -15,6 +16,7 @@ JOBS: dict[str, Job[Any, Any]] = {
     "translate": TranslateJob(),
     "language-model": LanguageModelJob(),
     "masked": MaskedJob(),
+    "denoise": DenoiseJob(),
     "classify": ClassifyJob(),
     "classify-images": ImageJob(),
     "parse": ParseJob(),

@@ -1,13 +1,15 @@
 """Sequence to sequence as a job: pairs of texts, two vocabularies, BLEU."""
 
 import hashlib
+import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from regard.data.accounts import Report
 from regard.data.batches import Share
-from regard.data.corpus import Corpus, Loaded, Report, load_corpora
+from regard.data.corpus import Corpus, Loaded, load_corpora
 from regard.data.examples import encode
 from regard.data.pairs import Pair
 from regard.decoding.shortlist import coverage, learn_shortlist
@@ -55,16 +57,55 @@ class TranslateJob:
         assert isinstance(task, Translation)
         assert isinstance(prepared.model, SequenceToSequence)
         engine = TorchEngine(ModelFolder(folder, recipe, task.vocabularies, prepared.model))
-        valid = task.validation.pairs
-        outputs = [translation.text for translation in engine.translate([pair.source for pair in valid])]
-        scores = evaluate(outputs, [pair.target for pair in valid])
+        valid = task.validation
+        outputs = [translation.text for translation in engine.translate([pair.source for pair in valid.pairs])]
+        scores = evaluate(outputs, [pair.target for pair in valid.pairs])
+        parts = scores_of_parts(valid, outputs)
+        named = {"parts": {name: part.to_json() for name, part in parts}} if parts else {}
         return Verdict(
-            summary=f"BLEU {scores.bleu.score:.2f}, chrF {scores.chrf.score:.2f}",
-            usage=[f"regard translate {folder.name} < in.txt > out.txt"],
-            scores=described(scores, prepared.report, recipe),
+            summary=summed_up(scores, parts),
+            usage=usage(recipe, folder.name),
+            scores=[*described(scores, prepared.report, recipe), *described_parts(parts)],
             text=[described_words(recipe, task.vocabularies)],
-            facts={"validation": scores.to_json(), **add_shortlist(task, recipe, folder)},
+            facts={"validation": scores.to_json(), **named, **add_shortlist(task, recipe, folder)},
         )
+
+
+Parts = Sequence[tuple[str, Scores]]
+
+
+def scores_of_parts(valid: Validation, outputs: Sequence[str]) -> Parts:
+    """The scores of each task by itself, if there are several."""
+    found, rest = [], iter(outputs)
+    for name, pairs in valid.of_each():
+        found.append((name, evaluate([next(rest) for _ in pairs], [pair.target for pair in pairs])))
+    return found
+
+
+def summed_up(scores: Scores, parts: Parts) -> str:
+    def line(one: Scores) -> str:
+        return f"BLEU {one.bleu.score:.2f}, chrF {one.chrf.score:.2f}"
+
+    if not parts:
+        return line(scores)
+    return "; ".join(f"{name}: {line(one)}, {one.exact_match:.1f} % exact" for name, one in parts)
+
+
+def usage(recipe: Recipe, name: str) -> list[str]:
+    """How the model is asked, once for each task that it knows."""
+    prefixes = dict.fromkeys(corpus.prefix for corpus in recipe.data.corpora)
+    options = [f"--ask {shlex.quote(prefix)} " if prefix else "" for prefix in prefixes]
+    return [f"regard translate {name} {option}< in.txt > out.txt" for option in options]
+
+
+def described_parts(parts: Parts) -> list[str]:
+    """The same for every task by itself."""
+    lines = [
+        f"- {name}: BLEU {one.bleu.score:.2f}, chrF {one.chrf.score:.2f}, exact match {one.exact_match:.2f} % "
+        f"of {one.sentences:,}"
+        for name, one in parts
+    ]
+    return ["", "By task:", "", *lines] if lines else []
 
 
 def learn_vocabularies(recipe: Recipe, corpora: Sequence[Corpus]) -> Vocabularies:
@@ -91,7 +132,7 @@ def translation(recipe: Recipe, loaded: Loaded, vocabularies: Vocabularies) -> t
         raise DataError(f"data.max_tokens: no pair has at most {data.max_tokens} tokens a side; raise it")
     text = TrainingSet(examples, pairs, shares, data.batch_tokens, recipe.text.dropout, recipe.training.seed)
     greedy = recipe.decoding.model_copy(update={"beam": 1, "n_best": 1})
-    validation = Validation(loaded.validation, greedy, BLEU_SENTENCES)
+    validation = Validation(loaded.validation, greedy, BLEU_SENTENCES, loaded.parts)
     task = Translation(text, validation, vocabularies, recipe.loss)
     return task, replace(loaded.report, corpora=tuple(accounts))
 

@@ -32,6 +32,7 @@ COMMANDS = {  # what uses a model of each task
     "translate": "translate",
     "language-model": "generate",
     "masked": "fill",
+    "denoise": "translate",
     "classify": "classify",
     "classify-images": "see",
     "parse": "parse",
@@ -142,9 +143,9 @@ def read_model(folder: Path, task: str = "translate") -> ModelFolder:
 
 
 def open_for(task: str, folder: Path) -> Recipe:
-    """The recipe of a finished model that learned this task; another one is refused by what it can do."""
+    """The recipe of a finished model for this task, or for one that is used alike; another is refused by its use."""
     recipe = open_finished(folder)
-    if recipe.task.kind != task:
+    if COMMANDS[recipe.task.kind] != COMMANDS[task]:
         raise ModelFormatError(
             f"{folder}: learned to {recipe.task.kind}, expected a model that can {task}; use it with "
             f"regard {COMMANDS[recipe.task.kind]}"

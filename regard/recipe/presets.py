@@ -58,6 +58,17 @@ def choose_parser(trees: int, name: str) -> Tree:
     return of_the_lineup(name, size) | {"decoding": {"length_penalty": 0.3}}
 
 
+def choose_denoiser(characters: int, name: str) -> Tree:
+    """A recipe tree (without its files) for a model that learns to write what was left out of this much text.
+
+    Its size is that of a translator of a corpus that is as long: some 100 characters are a pair. A hundred sentinels
+    are T5's.
+    """
+    pairs = characters // 100
+    size = next((size for limit, size in SIZES.items() if pairs < limit), LARGE)
+    return of_the_lineup(name, size) | {"text": {"sentinels": 100}, "loss": {"smoothing": 0.0}}
+
+
 LANGUAGE_SIZES = {  # by the number of characters that stays below
     3_000_000: Size(width=192, heads=6, feedforward=768, layers=6, dropout=0.2, batch_tokens=4096, learning_rate=0.003),
     100_000_000: Size(

@@ -17,6 +17,7 @@ from regard.recipe.models import BertOptions, ConvS2SOptions, GptOptions, ModelO
 from regard.section import Section
 from regard.tasks.options import (
     ClassifyOptions,
+    DenoiseOptions,
     LanguageModelOptions,
     LossOptions,
     MaskedOptions,
@@ -32,6 +33,7 @@ MODELS = {  # which kinds of model can learn a task; the first if a recipe does 
     "translate": ("transformer", "recurrent", "bytenet", "convs2s"),
     "language-model": ("gpt",),
     "masked": ("bert",),
+    "denoise": ("transformer", "recurrent", "bytenet", "convs2s"),
     "classify": ("bert",),
     "classify-images": ("vit",),
     "parse": ("transformer", "recurrent", "bytenet", "convs2s"),
@@ -60,7 +62,7 @@ class Recipe(Section):
     def positions_reach(self) -> "Recipe":
         """Learned positions end where their table ends: not in the middle of a run."""
         rows = learned_positions(self.model)
-        if isinstance(self.task, LanguageModelOptions | MaskedOptions):
+        if isinstance(self.task, LanguageModelOptions | MaskedOptions | DenoiseOptions):
             if rows is not None and rows < self.task.context:
                 raise ValueError(
                     f"model.max_length: {rows} learned positions, but task.context asks for {self.task.context}; "

@@ -99,7 +99,7 @@ class Prepared:
 def prepare(plan: Plan) -> Prepared:
     texts = plan.texts
     valid = CorpusOptions(source=texts.valid_source, target=texts.valid_target)
-    data = DataOptions(corpora=(CorpusOptions(source=texts.source, target=texts.target),), valid=valid)
+    data = DataOptions(corpora=(CorpusOptions(source=texts.source, target=texts.target),), valid=(valid,))
     loaded = load_corpora(data, plan.seed)
     asked = with_settings({"data": {}, "training": {"seed": plan.seed}}, plan.settings)
     words = learn_vocabularies(parse(asked, "study"), loaded.corpora)

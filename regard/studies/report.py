@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from regard.data.corpus import resolve
+from regard.data.accounts import resolve
 from regard.data.readers import read_parallel
 from regard.explaining.chart import Point, Series
 from regard.explaining.study_page import Contents, Figure, Table, study_markdown, study_page

@@ -13,7 +13,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from regard.data.corpus import load_corpora, resolve
+from regard.data.accounts import resolve
+from regard.data.corpus import load_corpora
 from regard.data.examples import encode
 from regard.data.readers import read_parallel
 from regard.engine import TorchEngine, load

@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from regard.data.spans import SpanOptions
 from regard.section import Section
 from regard.text.special import BOS, EOS
 
@@ -38,6 +39,13 @@ class MaskedOptions(Section):
     whole_words: bool = True  # all pieces of a word or none
 
 
+class DenoiseOptions(SpanOptions):
+    """Plain text: stretches that were left out, from what is around them."""
+
+    kind: Literal["denoise"] = "denoise"
+    context: Annotated[int, Field(gt=1)] = 128  # tokens that are seen together, before anything is left out
+
+
 class ClassifyOptions(Section):
     """Texts with a label each: the label from the text, or from a pair of texts."""
 
@@ -58,7 +66,13 @@ class ParseOptions(Section):
 
 
 TaskOptions = Annotated[
-    TranslateOptions | LanguageModelOptions | MaskedOptions | ClassifyOptions | ClassifyImagesOptions | ParseOptions,
+    TranslateOptions
+    | LanguageModelOptions
+    | MaskedOptions
+    | DenoiseOptions
+    | ClassifyOptions
+    | ClassifyImagesOptions
+    | ParseOptions,
     Field(discriminator="kind"),
 ]
 

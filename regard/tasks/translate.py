@@ -1,8 +1,9 @@
 """Sequence to sequence as a task: padded batches, smoothed cross-entropy, validation by loss and BLEU."""
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from regard.data.batches import Share, largest, plan_epoch
+from regard.data.corpus import Part
 from regard.data.examples import Example, lengths
 from regard.data.noise import drop_words
 from regard.data.pairs import Pair
@@ -86,6 +88,13 @@ def felt(penalty: Float[Tensor, ""]) -> Float[Tensor, ""]:
     return penalty - penalty.detach()
 
 
+def penalised(model: SequenceToSequence, compute: Callable[[], Loss]) -> Loss:
+    """The loss, and the gradients of what layers ask for beside it, such as an even load of experts."""
+    with penalties(model) as added:
+        found = compute()
+    return replace(found, total=found.total + felt(found.units * torch.stack(added).sum())) if added else found
+
+
 @dataclass(frozen=True)
 class Vocabularies:
     """One tokeniser a side; a joint vocabulary is the same object twice."""
@@ -127,11 +136,28 @@ class TrainingSet:
 
 @dataclass(frozen=True)
 class Validation:
-    """Pairs that training never sees, and how they are translated for BLEU: the first `sentences` of them."""
+    """Pairs that training never sees, and how they are translated for BLEU: the first `sentences` of them.
+
+    Where they are of several tasks, these share the sentences.
+    """
 
     pairs: Sequence[Pair]
     search: SearchOptions
     sentences: int
+    parts: Sequence[Part] = ()
+
+    @property
+    def first(self) -> list[Pair]:
+        """Those that are translated."""
+        if not self.parts:
+            return list(self.pairs[: self.sentences])
+        each = -(-self.sentences // len(self.parts))
+        return [pair for _, pairs in self.of_each() for pair in pairs[:each]]
+
+    def of_each(self) -> Iterator[tuple[str, Sequence[Pair]]]:
+        """The name and the pairs of every part."""
+        ends = accumulate(part.count for part in self.parts)
+        return ((part.name, self.pairs[end - part.count : end]) for part, end in zip(self.parts, ends, strict=True))
 
 
 class Translation:
@@ -179,12 +205,9 @@ class Translation:
     def loss(self, model: nn.Module, batch: Batch) -> Loss:
         assert isinstance(model, SequenceToSequence)
         smoothing, agreement = self.options.smoothing, self.options.rdrop
-        with penalties(model) as added:
-            if agreement:
-                found = consistent_loss(model, batch, smoothing, agreement)
-            else:
-                found = translation_loss(model, batch, smoothing)
-        return replace(found, total=found.total + felt(found.units * torch.stack(added).sum())) if added else found
+        if agreement:
+            return penalised(model, lambda: consistent_loss(model, batch, smoothing, agreement))
+        return penalised(model, lambda: translation_loss(model, batch, smoothing))
 
     def validation_loss(self, model: SequenceToSequence) -> float:
         """Mean loss per token of the validation pairs, without smoothing."""
@@ -196,12 +219,11 @@ class Translation:
     def evaluate(self, model: nn.Module) -> dict[str, float]:
         """Mean loss per token (no smoothing), perplexity, and BLEU and exact match of the first sentences."""
         assert isinstance(model, SequenceToSequence)
-        pairs, search, sentences = self.validation.pairs, self.validation.search, self.validation.sentences
-        mean = self.validation_loss(model)
-        sources = [self.vocabularies.source.encode(pair.source) for pair in pairs[:sentences]]
-        found = translate(model, sources, search)
+        mean, pairs = self.validation_loss(model), self.validation.first
+        sources = [self.vocabularies.source.encode(pair.source) for pair in pairs]
+        found = translate(model, sources, self.validation.search)
         texts = [self.vocabularies.target.decode(hypotheses[0].tokens) for hypotheses in found]
-        references = [pair.target for pair in pairs[:sentences]]
+        references = [pair.target for pair in pairs]
         return {
             "loss": mean,
             "perplexity": perplexity(mean),

@@ -14,7 +14,7 @@ from regard.text.bytes import SIZE as BYTES_SIZE
 from regard.text.bytes import Bytes
 from regard.text.characters import Characters, by_frequency, count_characters
 from regard.text.options import TextOptions
-from regard.text.special import BOS, EOS, NAMES, PAD, UNK
+from regard.text.special import BOS, EOS, NAMES, PAD, UNK, sentinel
 from regard.text.subwords import Subwords
 from regard.text.tokeniser import Tokeniser
 from regard.text.unicode import SPACE, SURROGATES
@@ -30,6 +30,8 @@ _UNFIT = re.compile(f"[\x00\t\n\r{SPACE}\u2585{SURROGATES}]+|(?<=<)(?=(?:pad|unk
 
 def learn(lines: Sequence[str], options: TextOptions, seed: int) -> Tokeniser:
     """The tokeniser that `options` ask for. `seed` chooses among the lines when there are more than two million."""
+    if options.sentinels and options.kind in ("bytes", "characters"):
+        raise RecipeError(f"text.sentinels: {options.sentinels}, but {options.kind} have none; use bpe or unigram")
     match options.kind:
         case "bytes":
             if options.size not in (None, BYTES_SIZE):
@@ -75,7 +77,7 @@ def _covering(counts: Counter[str]) -> int:
 
 
 def _learn_subwords(lines: Sequence[str], options: TextOptions) -> Subwords:
-    size = options.size or choose_size(count_characters(lines), options.byte_fallback)
+    size = options.size or choose_size(count_characters(lines), options.byte_fallback) + options.sentinels
     found = Subwords(_train(_sentences(lines), options, size))
     if options.size is not None and len(found) < options.size:
         raise RecipeError(
@@ -97,6 +99,7 @@ def _train(sentences: Iterator[str], options: TextOptions, size: int) -> bytes:
             hard_vocab_limit=False,
             byte_fallback=options.byte_fallback,
             character_coverage=COVERAGE,
+            user_defined_symbols=[sentinel(place) for place in range(options.sentinels)],
             required_chars=SPACE,
             normalization_rule_name="identity",
             remove_extra_whitespaces=False,

@@ -15,6 +15,7 @@ from regard.text.byte_level import ByteLevel
 from regard.text.cleaning import Cleaning
 from regard.text.pieces import SentencePieces, open_model, piece_names
 from regard.text.reading import read_bytes, read_json, read_lines
+from regard.text.special import sentinel
 from regard.text.spiece import CONTROL, NORMAL, UNKNOWN, write_unigram
 from regard.text.vocabulary import Vocabulary, by_id, integers
 from regard.text.wordpiece import CONTINUED, LONGEST_WORD, WordPiece
@@ -81,7 +82,7 @@ def read_t5(folder: Path) -> SentencePieces:
         raise ModelFormatError(f"{folder / SETTINGS}: extra_ids is {count!r}, expected a number such as {SENTINELS}")
     with _placed(path):
         processor = open_model(model)
-        sentinels = [f"<extra_id_{number}>" for number in reversed(range(count))]
+        sentinels = [sentinel(number) for number in reversed(range(count))]
         names, added = _extended(list(dict.fromkeys([*(listed or piece_names(processor)), *sentinels])), more)
         numbers = {int(match[1]): id for id, name in enumerate(names) if (match := _SENTINEL.fullmatch(name))}
         last = tuple(id for _, id in sorted(numbers.items()))

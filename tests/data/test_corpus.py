@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from regard.data.corpus import Account, Corpus, carve, load_corpora, resolve
+from regard.data.accounts import Account, resolve
+from regard.data.corpus import Corpus, carve, load_corpora
 from regard.data.options import CorpusOptions, DataOptions, FilterRules
 from regard.data.pairs import Pair
 from regard.errors import DataError

@@ -38,6 +38,7 @@ from regard.recipe.recipe import Recipe, overlay, parse, read_tree, with_setting
 from regard.tasks.options import (
     ClassifyImagesOptions,
     ClassifyOptions,
+    DenoiseOptions,
     LanguageModelOptions,
     LossOptions,
     MaskedOptions,
@@ -54,6 +55,7 @@ SECTIONS = {
     "task (translate)": TranslateOptions,
     "task (language-model)": LanguageModelOptions,
     "task (masked)": MaskedOptions,
+    "task (denoise)": DenoiseOptions,
     "task (classify)": ClassifyOptions,
     "task (classify-images)": ClassifyImagesOptions,
     "task (parse)": ParseOptions,
