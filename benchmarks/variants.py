@@ -5,7 +5,7 @@ python -m benchmarks.variants --only parse --evalb path/to/evalb   F1 also by th
 python -m benchmarks.variants --only vit --budget vit=1m           a quick look; the result says so
 
 Needs REGARD_DATA (for tinyshakespeare, mnist, sentence-polarity, trec-qc, treebank, multi30k). A part that is finished
-stays in .bench/variants/PART.json until its recipe or its budget changes, and so does every model of it; the same command
+stays in .bench/variants/PART.json until its recipe or budget changes, and so does every model of it; the same command
 goes on where an earlier one ended. The result has all parts that are finished, asked for this time or not.
 """
 
