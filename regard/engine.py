@@ -271,7 +271,11 @@ def load(
     return TorchEngine(folder, shortlist_of(folder) if shortlist else None, members)
 
 
-def open_folder(path: Path, task: str = "translate") -> ModelFolder:
+def open_folder(path: Path) -> ModelFolder:
+    refuse_exported(path)
+    return read_model(path)
+
+
+def refuse_exported(path: Path) -> None:
     if is_exported(path):
         raise ModelFormatError(f"{path}: was exported for CTranslate2; use the ctranslate2 engine, or the model itself")
-    return read_model(path, task)

@@ -11,7 +11,7 @@ from regard.files import check_manifest
 from regard.recipe.asked import Columns, labelled
 from regard.recipe.folder import read_recipe
 from regard.recipe.recipe import Tree, overlay, read_tree, with_settings
-from regard.recipe.starting import model_of
+from regard.recipe.starting import begun
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Request:
     text_column: str | None = None  # of labelled files
     second_column: str | None = None
     label_column: str | None = None
-    start: Path | None = None  # a model whose encoder and tokeniser a run begins with
+    start: Path | None = None  # a model whose weights and vocabulary a run begins with
     vocabulary: Path | None = None  # a model whose tokenisers are used, instead of learning new ones
     out: Path | None = None
     budget: str | None = None
@@ -61,10 +61,8 @@ class Request:
         lengths = {"steps": self.steps, "epochs": self.epochs, "budget": self.budget}
         if given(corpus):
             tree = overlay(tree, {"data": {"corpora": [given(corpus)]}})
-        if self.start:
-            tree = overlay({"model": model_of(self.start)}, tree)
-        if self.lender:
-            tree = overlay(tree, {"text": text_of(self.lender)})
+        if self.vocabulary:
+            tree = overlay(tree, {"text": text_of(self.vocabulary)})
         if given(valid):
             tree = overlay(tree, {"data": {"valid": given(valid)}})
         if self.text:
@@ -90,7 +88,8 @@ class Request:
             tree = overlay(tree, {"training": lengths})
         if self.seed is not None:
             tree = overlay(tree, {"training": {"seed": self.seed}})
-        return with_settings(tree, self.settings)
+        tree = with_settings(tree, self.settings)
+        return begun(tree, self.start) if self.start else tree
 
     @property
     def lender(self) -> Path | None:

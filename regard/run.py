@@ -18,7 +18,7 @@ from regard.jobs.table import job
 from regard.recipe.folder import DATA, LOG, RECIPE, Lexicon, read_recipe, write_recipe, write_weights
 from regard.recipe.presets import choose
 from regard.recipe.recipe import Recipe, overlay, parse
-from regard.recipe.starting import noted, refuse_unlike, start_again, start_from
+from regard.recipe.starting import gentler, noted, open_start, refuse_unlike, start_again, start_from
 from regard.request import Request, text_of
 from regard.training.console import Console
 from regard.training.crew import shares
@@ -72,27 +72,29 @@ def begin(request: Request) -> tuple[Path, Prepared]:
     """Read and check everything, then make the directory with recipe, tokenisers and data report."""
     recipe, tree = foreseen(request), request.tree()
     folder = destination(request, recipe)
+    start = open_start(request.start, recipe.task.kind) if request.start else None
+    if start:
+        refuse_unlike(recipe, start)
     task = job(recipe)
     loaded = task.load(recipe)
     if request.recipe is None:
-        recipe = parse(overlay(task.choose(loaded, request.preset or recipe.model.kind), tree), where(request))
+        chosen = task.choose(loaded, request.preset or recipe.model.kind)
+        recipe = parse(overlay(gentler(chosen) if start else chosen, tree), where(request))
     task.refuse_impossible(recipe)  # now, not after the minutes that a vocabulary may take
-    if request.start:
-        refuse_unlike(recipe, request.start)
     # What the numbers of a run depend on is kept with it, lest another machine resume it with others.
     training = recipe.training.model_copy(update={"shares": shares(recipe.training)})
     recipe = recipe.model_copy(update={"training": training})
     lexicon = task.learn(recipe, loaded) if request.lender is None else borrow(request.lender, recipe)
     prepared = task.prepare(recipe, loaded, lexicon)
-    start = {}
-    if request.start:
-        start_from(prepared.model, request.start)
-        start = {"start": noted(request.start)}
+    note = {}
+    if start:
+        start_from(prepared.model, recipe, prepared.lexicon, start)
+        note = {"start": noted(start)}
 
     def fill(fresh: Path) -> None:
         write_recipe(fresh, prepared.recipe, prepared.lexicon)
         began = {"files": manifest(fresh), "text": prepared.text}
-        data = {**prepared.report.to_json(), **start, "began_with": began}
+        data = {**prepared.report.to_json(), **note, "began_with": began}
         (fresh / DATA).write_text(json.dumps(data, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
     write_folder(folder, fill)
@@ -139,7 +141,7 @@ def reopen(folder: Path) -> tuple[Path, Prepared]:
         raise DataError(f"{folder}: began with another text than {names} hold now; put it back, or start a new run")
     note = json.loads((folder / DATA).read_bytes()).get("start")
     if note and not any((folder / "checkpoints").glob("step-*")):  # a checkpoint would hold every weight
-        start_again(prepared.model, note)
+        start_again(prepared.model, recipe, prepared.lexicon, note)
     return folder, prepared
 
 

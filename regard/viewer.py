@@ -10,15 +10,13 @@ import torch
 from jaxtyping import Float, UInt8
 from torch import Tensor
 
-from regard.data.image_lexicon import ImageLexicon, read_image_lexicon
+from regard.data.image_lexicon import ImageLexicon
 from regard.data.pictures import fitted, read_image
 from regard.data.pixels import normalise
 from regard.errors import DataError
 from regard.explaining.image_map import class_attention
 from regard.models.vit import ImageClassifier
-from regard.recipe.build_vit import build_vit
-from regard.recipe.folder import open_for, read_weights, weights_refused
-from regard.recipe.models import VitOptions
+from regard.recipe.seeing import read_image_classifier
 
 BATCH_TOKENS = 4096
 
@@ -98,11 +96,5 @@ def batches(images: Sequence[UInt8[np.ndarray, "..."]], patch: int) -> Iterator[
 
 def load_viewer(path: str | Path) -> Viewer:
     """The image classifier in this directory; ModelFormatError where it is damaged, or learned something else."""
-    folder = Path(path)
-    recipe = open_for("classify-images", folder)
-    lexicon = read_image_lexicon(folder)
-    assert isinstance(recipe.model, VitOptions)
-    with weights_refused():
-        model = build_vit(recipe.model, lexicon, seed=recipe.training.seed)
-    read_weights(folder, model)
-    return Viewer(lexicon, model)
+    found = read_image_classifier(Path(path))
+    return Viewer(found.lexicon, found.model)

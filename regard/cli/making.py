@@ -24,7 +24,7 @@ from regard.recipe.lineup import LINEUP
 @click.option("--text-column", metavar="NAME", help="With --labelled: where the text is, if not in 'text'.")
 @click.option("--second-column", metavar="NAME", help="With --labelled: where the second text of a pair is.")
 @click.option("--label-column", metavar="NAME", help="With --labelled: where the label is, if not in 'label'.")
-@click.option("--start", type=FILE, metavar="MODEL", help="Begin with the encoder of a masked model or a classifier.")
+@click.option("--start", type=FILE, metavar="MODEL", help="Train on: begin with the weights and words of this model.")
 @click.option(
     "--images", type=FILE, help="Images instead: a folder with a folder for each label, an .npz file, or an idx file."
 )
@@ -66,6 +66,7 @@ def train(recipe: Path | None, settings: tuple[str, ...], resume: Path | None, *
       regard train --text shakespeare.txt --out models/bard --budget 15m
       regard train --text reviews.txt --masked --out models/reader --budget 15m
       regard train --labelled reviews.tsv --start models/reader --out models/mood
+      regard train --source mine.en --target mine.de --start models/opus-en-de --out models/mine
       regard train --images flowers/ --out models/flowers --budget 15m
       regard train --trees train.trees --valid-trees dev.trees --out models/parser --budget 20m
       regard train --resume models/en-de

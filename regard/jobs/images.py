@@ -9,15 +9,12 @@ from regard.data.image_lexicon import ImageLexicon, read_image_lexicon
 from regard.data.images import LabelledImages, LoadedImages, load_images
 from regard.data.options import ImageOptions
 from regard.data.pixels import Normalisation
-from regard.errors import RecipeError
+from regard.errors import DataError, RecipeError
 from regard.evaluation.accuracy import accuracy, confused, macro_f1
 from regard.jobs.interface import Prepared, Verdict
-from regard.models.vit import ImageClassifier
-from regard.recipe.build_vit import build_vit
-from regard.recipe.folder import weights_refused
 from regard.recipe.image_presets import choose_image_classifier
-from regard.recipe.models import VitOptions
 from regard.recipe.recipe import Recipe, Tree
+from regard.recipe.seeing import fresh_image_classifier, vit
 from regard.tasks.images import ImageClassification, Variety
 from regard.training.events import Finished
 
@@ -32,11 +29,12 @@ class ImageJob:
         for name in OF_TEXT:
             if value := getattr(recipe.loss, name):
                 raise RecipeError(f"loss.{name}: {value:g}, but images have no words to do that with; leave it 0")
-        images, model = images_of(recipe), options_of(recipe)
+        images, model = images_of(recipe), vit(recipe)
         black = Normalisation(mean=(0.0,), std=(1.0,))
         size = images.size or (model.patch, model.patch)  # of images that are not read yet
         with torch.device("meta"):
-            fresh(recipe, ImageLexicon(size=size, channels=1, normalisation=black, labels=("one", "other")))
+            lexicon = ImageLexicon(size=size, channels=1, normalisation=black, labels=("one", "other"))
+            fresh_image_classifier(recipe, lexicon)
 
     def load(self, recipe: Recipe) -> LoadedImages:
         return load_images(images_of(recipe), recipe.data.valid_size, recipe.training.seed)
@@ -46,22 +44,16 @@ class ImageJob:
         return choose_image_classifier(images, (rows, columns))
 
     def learn(self, recipe: Recipe, loaded: LoadedImages) -> ImageLexicon:  # noqa: ARG002
-        _, channels, rows, columns = loaded.training.pixels.shape
-        return ImageLexicon.model_validate(
-            {
-                "size": (rows, columns),
-                "channels": channels,
-                "normalisation": loaded.normalisation,
-                "labels": loaded.labels.names,
-            }
-        )
+        return lexicon_of(loaded, loaded.normalisation)
 
     def read(self, folder: Path, recipe: Recipe) -> ImageLexicon:  # noqa: ARG002
         return read_image_lexicon(folder)
 
     def prepare(self, recipe: Recipe, loaded: LoadedImages, lexicon: ImageLexicon) -> Prepared:
-        model = fresh(recipe, lexicon)
-        images, (rows, columns), patch = images_of(recipe), lexicon.size, options_of(recipe).patch
+        # A model that this run begins with brings how pixels become numbers; sizes and labels are those of its images.
+        lexicon = lexicon_of(loaded, lexicon.normalisation)
+        model = fresh_image_classifier(recipe, lexicon)
+        images, (rows, columns), patch = images_of(recipe), lexicon.size, vit(recipe).patch
         tokens = (rows // patch) * (columns // patch) + 1
         variety = Variety(max(1, recipe.data.batch_tokens // tokens), images.shift, images.flip, recipe.training.seed)
         task = ImageClassification(
@@ -109,15 +101,16 @@ def images_of(recipe: Recipe) -> ImageOptions:
     return recipe.data.images
 
 
-def options_of(recipe: Recipe) -> VitOptions:
-    assert isinstance(recipe.model, VitOptions)
-    return recipe.model
-
-
-def fresh(recipe: Recipe, lexicon: ImageLexicon) -> ImageClassifier:
-    """The recipe's model with its first weights."""
-    with weights_refused():
-        return build_vit(options_of(recipe), lexicon, seed=recipe.training.seed)
+def lexicon_of(loaded: LoadedImages, normalisation: Normalisation) -> ImageLexicon:
+    """What such images need: their size, their colours, their labels, and how their pixels become numbers."""
+    _, channels, rows, columns = loaded.training.pixels.shape
+    if channels != len(normalisation.mean):
+        raise DataError(
+            f"data.images: found images of {channels} channels, the model reads {len(normalisation.mean)}; "
+            f"set data.images.channels to {len(normalisation.mean)}"
+        )
+    content = {"size": (rows, columns), "channels": channels, "labels": loaded.labels.names}
+    return ImageLexicon.model_validate({**content, "normalisation": normalisation})
 
 
 def fingerprint(*parts: LabelledImages) -> str:

@@ -22,7 +22,9 @@ from regard.tasks.options import ParseOptions
 from regard.tasks.parse import Parsing, grammar_of
 from regard.tasks.translate import Vocabularies
 from regard.text.learn import learn
+from regard.text.special import UNK
 from regard.text.symbols import Symbols
+from regard.text.tokeniser import Tokeniser
 from regard.training.events import Finished
 
 
@@ -59,6 +61,7 @@ class ParseJob:
         recipe = recipe.model_copy(update={"text": recipe.text.model_copy(update={"shared": False})})
         grammar = grammar_of(lexicon.target, chains=options.chains, cap=recipe.decoding.cap)
         refuse_unreachable(loaded, options.chains, grammar.most_words)
+        refuse_unknown(loaded, lexicon.target)
         learning, report = translation(recipe, as_pairs(loaded), lexicon)
         task = Parsing(learning, loaded.validation, grammar)
         text = fingerprint([*learning.data.pairs, *learning.validation.pairs])
@@ -108,6 +111,18 @@ def refuse_unreachable(loaded: LoadedTrees, chains: int, most_words: int) -> Non
             f"{loaded.report.validation.name}: a sentence has {longest} words, but decoding.cap leaves room for "
             f"{most_words}; raise it, or leave the sentence out"
         )
+
+
+def refuse_unknown(loaded: LoadedTrees, brackets: Tokeniser) -> None:
+    """Labels that a vocabulary has not which another model brought: learned of its own, it has them all."""
+    for pair in pairs_of(loaded.training):
+        ids = brackets.encode(pair.target)
+        if UNK in ids:
+            unknown = pair.target.split()[ids.index(UNK)]
+            raise DataError(
+                f"{loaded.report.corpora[0].name}: found the bracket {unknown!r}, which the vocabulary of the other "
+                "model has not; leave such trees out, or learn a vocabulary of their own"
+            )
 
 
 def described(scores: ParseScores, prepared: Prepared) -> list[str]:

@@ -98,14 +98,15 @@ def sizes(config: Mapping[str, Any]) -> Sizes:
 class Held:
     """What a file holds beside the encoder, and what stands before the encoder's names.
 
-    `copies`: the tied output layer is stored again. BertForMaskedLM is "bert." with the masked head and no pooler,
-    BertForSequenceClassification is "bert." with pooler and classifier, BertModel has no prefix.
+    `copies`: under which names the tied output layer is stored again; files of different years differ in that.
+    BertForMaskedLM is "bert." with the masked head and no pooler, BertForSequenceClassification is "bert." with pooler
+    and classifier, BertModel has no prefix.
     """
 
     prefix: str
     pooler: bool
     masked: bool
-    copies: bool
+    copies: frozenset[str]
     classifier: bool
 
 
@@ -115,7 +116,7 @@ def held(names: Collection[str]) -> Held:
         prefix=prefix,
         pooler=f"{prefix}pooler.dense.weight" in names,
         masked="cls.predictions.transform.dense.weight" in names,
-        copies=HEAD in names,
+        copies=frozenset({HEAD, HEAD_BIAS}.intersection(names)),
         classifier="classifier.weight" in names,
     )
 
@@ -139,10 +140,10 @@ def layout(sizes: Sizes, order: Order, held: Held) -> Layout:
     head = [
         *linear("head.dense", "cls.predictions.transform.dense"),
         *norm("head.norm", "cls.predictions.transform.LayerNorm"),
-        stored("head.output.bias", (bias, HEAD_BIAS), Values(order, SILENT), held.copies),
+        stored("head.output.bias", (bias, HEAD_BIAS), Values(order, SILENT), held),
     ]
     return [
-        stored("encoder.entrance.embedding.table.weight", (words, HEAD), Rows(order), held.copies),
+        stored("encoder.entrance.embedding.table.weight", (words, HEAD), Rows(order), held),
         *(
             Entry(f"encoder.entrance.{table}.weight", (f"{theirs}embeddings.{name}.weight",), Same())
             for table, name in tables.items()
@@ -155,9 +156,9 @@ def layout(sizes: Sizes, order: Order, held: Held) -> Layout:
     ]
 
 
-def stored(ours: str, theirs: tuple[str, str], fold: Fold, twice: bool) -> Entry:
+def stored(ours: str, theirs: tuple[str, str], fold: Fold, held: Held) -> Entry:
     """A tensor under its first name, or under both."""
-    return Entry(ours, theirs, Repeated(2, fold)) if twice else Entry(ours, theirs[:1], fold)
+    return Entry(ours, theirs, Repeated(2, fold)) if theirs[1] in held.copies else Entry(ours, theirs[:1], fold)
 
 
 def layer(ours: str, theirs: str) -> list[Entry]:

@@ -1,13 +1,14 @@
 """The config.json of a model of ours as a published family would say it, or one line about what that cannot say."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from regard.data.image_lexicon import ImageLexicon
 from regard.errors import RecipeError
 from regard.published import t5
 from regard.published.vocabulary import NONE, Order
-from regard.recipe.models import GptOptions, PlacedOptions, TransformerOptions
+from regard.recipe.models import BertOptions, GptOptions, PlacedOptions, StackOptions, TransformerOptions, VitOptions
 from regard.recipe.recipe import Recipe
 from regard.tasks.options import LanguageModelOptions
 from regard.text.special import BOS, EOS, PAD, UNK
@@ -18,17 +19,31 @@ TORCH_EPSILON = 1e-5  # of a layer norm that has no setting for it
 
 Able = Mapping[str, tuple[Any, ...]]  # model key → the values that a family can have there
 
-COMMON: Able = {"attention": ("full",), "position_join": ("add",)}
+COMMON: Able = {"attention": ("full",)}
 GPT2: Able = {
     "positions": ("learned",),
+    "position_join": ("add",),
     "order": ("pre",),
     "norm": ("layer",),
     "activation": tuple(PLAIN),
     "bias": (True,),
     "scale_embedding": (False,),
 }
+BERT: Able = {
+    "positions": ("learned",),
+    "position_join": ("add",),
+    "order": ("post",),
+    "norm": ("layer",),
+    "activation": tuple(PLAIN),
+    "bias": (True,),
+    "scale_embedding": (False,),
+    "tie_output": (True,),
+    "output_bias": (True,),
+}
+VIT: Able = {"order": ("pre",), "norm": ("layer",), "activation": tuple(PLAIN), "bias": (True,)}
 T5: Able = {
     "positions": ("relative",),
+    "position_join": ("add",),
     "experts": (None,),
     "order": ("pre",),
     "norm": ("rms",),
@@ -39,6 +54,7 @@ T5: Able = {
 }
 MARIAN: Able = {
     "positions": ("sinusoid-halves",),
+    "position_join": ("add",),
     "experts": (None,),
     "order": ("post",),
     "norm": ("layer",),
@@ -72,6 +88,16 @@ def refuse_gpt2(options: GptOptions) -> None:
     refuse_bias("GPT-2", options)
 
 
+def refuse_bert(options: BertOptions) -> None:
+    refuse("BERT", options, BERT)
+    refuse_head_width("BERT", options)
+
+
+def refuse_vit(options: VitOptions) -> None:
+    refuse("ViT", options, VIT)
+    refuse_head_width("ViT", options)
+
+
 def refuse_t5(options: TransformerOptions) -> None:
     refuse("T5", options, T5)
     refuse_bias("T5", options)
@@ -82,14 +108,14 @@ def refuse_marian(options: TransformerOptions) -> None:
     refuse_head_width("Marian", options)
 
 
-def refuse(family: str, options: PlacedOptions, able: Able) -> None:
+def refuse(family: str, options: StackOptions, able: Able) -> None:
     for key, values in {**able, **COMMON}.items():
         found = getattr(options, key)
         if found not in values:
             raise refusal(family, key, shown(found), " or ".join(map(shown, values)))
 
 
-def refuse_head_width(family: str, options: PlacedOptions) -> None:
+def refuse_head_width(family: str, options: StackOptions) -> None:
     if options.head_width not in (None, options.width // options.heads):
         raise refusal(family, "head_width", shown(options.head_width), f"{options.width} / {options.heads}")
 
@@ -101,9 +127,10 @@ def refuse_bias(family: str, options: PlacedOptions) -> None:
 
 
 def refusal(family: str, key: str, found: str, expected: str) -> RecipeError:
+    elsewhere = "" if family in ("BERT", "ViT") else "export to ctranslate2, or "
     return RecipeError(
         f"model.{key}: found {found}, but {family}, the published family nearest to this model, has {expected}; "
-        "export to ctranslate2, or train such a model"
+        f"{elsewhere}train such a model"
     )
 
 
@@ -139,6 +166,64 @@ def gpt2_config(recipe: Recipe, order: Order) -> dict[str, Any]:
         "bos_token_id": order[task.start_id],
         "eos_token_id": order[EOS],
         "dtype": "float32",
+    }
+
+
+def bert_config(recipe: Recipe, order: Order, labels: Sequence[str]) -> dict[str, Any]:
+    """`labels`: of a classifier; none: a model that names hidden tokens."""
+    options = recipe.model
+    assert isinstance(options, BertOptions)
+    return {
+        "architectures": ["BertForSequenceClassification" if labels else "BertForMaskedLM"],
+        "model_type": "bert",
+        "vocab_size": size(order),
+        **stack_config(options, options.layers),
+        "max_position_embeddings": options.max_length,
+        "type_vocab_size": options.segments,
+        "tie_word_embeddings": True,
+        "pad_token_id": order[PAD],
+        **(class_config(labels) if labels else {}),
+        "dtype": "float32",
+    }
+
+
+def vit_config(recipe: Recipe, lexicon: ImageLexicon) -> dict[str, Any]:
+    """Theirs has no bias of queries, keys and values, or all three; ours always has them."""
+    options, (rows, columns) = recipe.model, lexicon.size
+    assert isinstance(options, VitOptions)
+    return {
+        "architectures": ["ViTForImageClassification"],
+        "model_type": "vit",
+        "image_size": rows if rows == columns else [rows, columns],
+        "patch_size": options.patch,
+        "num_channels": lexicon.channels,
+        **stack_config(options, options.layers),
+        "qkv_bias": True,
+        **class_config(lexicon.labels),
+        "dtype": "float32",
+    }
+
+
+def stack_config(options: StackOptions, layers: int) -> dict[str, Any]:
+    """What BERT and ViT call alike."""
+    return {
+        "hidden_size": options.width,
+        "num_attention_heads": options.heads,
+        "num_hidden_layers": layers,
+        "intermediate_size": options.feedforward,
+        "hidden_act": PLAIN[options.activation],
+        "layer_norm_eps": options.norm_epsilon,
+        "hidden_dropout_prob": options.dropout,
+        "attention_probs_dropout_prob": options.attention_dropout,
+    }
+
+
+def class_config(labels: Sequence[str]) -> dict[str, Any]:
+    """The names of the classes, of which a text or an image has one."""
+    return {
+        "id2label": {str(number): name for number, name in enumerate(labels)},
+        "label2id": {name: number for number, name in enumerate(labels)},
+        "problem_type": "single_label_classification",
     }
 
 

@@ -4,15 +4,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Annotated, Any, Protocol, runtime_checkable
+from typing import Annotated, Any
 
 from pydantic import Field
 from torch import Tensor, nn
 
-from regard.errors import ModelFormatError
 from regard.published import gpt2, marian, t5
 from regard.published.checkpoint import Checkpoint, read_object
 from regard.published.config import Published, read
+from regard.published.encoders import Bert, Vit
+from regard.published.family import PUBLISHED, Family, check_rows, other_special
 from regard.published.layout import Layout
 from regard.published.vocabulary import Order
 from regard.recipe.folder import Lexicon, fresh_model
@@ -25,25 +26,6 @@ from regard.text.published import read_byte_level, read_marian, read_t5
 from regard.text.special import EOS, NAMES
 
 GENERATION = "generation_config.json"
-PUBLISHED = {"kind": "published"}  # the text section: nothing is learned from text here
-
-
-@runtime_checkable
-class Family(Protocol):
-    """What an import asks, in this order. Whatever is wrong with a checkpoint is refused as a ModelFormatError."""
-
-    @property
-    def ignored(self) -> tuple[str, ...]:
-        """Patterns of tensors that may be there and mean nothing."""
-        ...
-
-    def sections(self, found: Checkpoint) -> Tree:
-        """The recipe of the model, but for its data, of which there is none."""
-        ...
-
-    def words(self, found: Checkpoint) -> Lexicon: ...
-    def model(self, recipe: Recipe, lexicon: Lexicon) -> nn.Module: ...
-    def layout(self, found: Checkpoint, recipe: Recipe, lexicon: Lexicon) -> Layout: ...
 
 
 class Gpt2:
@@ -83,6 +65,9 @@ class Gpt2:
         assert isinstance(lexicon, Vocabularies)
         return fresh_model(recipe, lexicon)
 
+    def tensors(self, found: Checkpoint) -> Mapping[str, Tensor]:
+        return found.tensors
+
     def layout(self, found: Checkpoint, recipe: Recipe, lexicon: Lexicon) -> Layout:  # noqa: ARG002
         return gpt2.layout(gpt2.sizes(found.config), order_of(lexicon), gpt2.held(found.tensors))
 
@@ -121,6 +106,9 @@ class Translator:
         assert isinstance(lexicon, Vocabularies)
         return fresh_model(recipe, lexicon)
 
+    def tensors(self, found: Checkpoint) -> Mapping[str, Tensor]:
+        return found.tensors
+
     def layout(self, found: Checkpoint, recipe: Recipe, lexicon: Lexicon) -> Layout:
         held = self.family.held(found.config, found.tensors)
         layout: Layout = self.family.layout(recipe.model, order_of(lexicon), held)
@@ -135,8 +123,10 @@ def read_one(folder: Path) -> tuple[SentencePieces, SentencePieces]:
 
 FAMILIES: dict[str, Family] = {
     "gpt2": Gpt2(),
+    "bert": Bert(),
     "t5": Translator(t5, read_one, {"smoothing": 0.0}),
     "marian": Translator(marian, read_marian, {"smoothing": 0.1}),
+    "vit": Vit(),
 }
 
 
@@ -145,23 +135,6 @@ def order_of(lexicon: Lexicon) -> Order:
     assert isinstance(lexicon, Vocabularies)
     target = lexicon.target
     return target.order if isinstance(target, ByteLevel | SentencePieces) else tuple(range(len(target)))
-
-
-def check_rows(vocab: int, tensors: Mapping[str, Tensor]) -> None:
-    """Before anything is made that is as long as the vocabulary."""
-    most = max((len(tensor) for tensor in tensors.values() if tensor.dim()), default=0)
-    if vocab > most:
-        raise ModelFormatError(
-            f"config.json: vocab_size: found {vocab:,}, but no tensor has more than {most:,} rows; "
-            "copy the checkpoint again"
-        )
-
-
-def other_special(name: str, config: Any, tokeniser: int) -> ModelFormatError:
-    return ModelFormatError(
-        f"config.json: the id of {name} is {config!s:.40}, but the tokeniser has it at {tokeniser}; "
-        "use the checkpoint's own tokeniser"
-    )
 
 
 # ---------------------------------------------------------------- how it wants to be searched

@@ -1,6 +1,6 @@
 """What the configs of several families have in common."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -37,3 +37,20 @@ def labels(names: Mapping[str, str] | None) -> tuple[str, ...]:
             "from 0 on"
         )
     return tuple(names[key] for key in keys)
+
+
+def told_apart(names: Sequence[str]) -> tuple[str, ...]:
+    """The names of the classes; one that stood before gets its number: ImageNet has two kinds of crane."""
+    if len(names) < 2:
+        raise ModelFormatError(
+            "config.json: id2label: found 1 class, expected two or more; Regard sorts, and this model measures"
+        )
+    found: dict[str, None] = {}
+    for number, name in enumerate(names):
+        fresh = f"{name} ({number})" if name in found else name
+        if fresh in found or not fresh.strip():
+            raise ModelFormatError(
+                f"config.json: id2label: class {number} is named {name!r:.80}, expected a name of its own; give it one"
+            )
+        found[fresh] = None
+    return tuple(found)

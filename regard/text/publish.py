@@ -5,12 +5,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from regard.errors import ModelFormatError
 from regard.files import write_atomically
 from regard.text.byte_level import ByteLevel
 from regard.text.pieces import SentencePieces
-from regard.text.published import MERGES, SETTINGS, SPIECE, VOCAB_JSON
-from regard.text.special import BOS, EOS, UNK
+from regard.text.published import MERGES, SETTINGS, SPIECE, VOCAB_JSON, VOCAB_TXT
+from regard.text.special import BOS, EOS, PAD, UNK
 from regard.text.vocabulary import Vocabulary
+from regard.text.wordpiece import WordPiece
 
 
 def write_byte_level(tokeniser: ByteLevel, folder: Path) -> None:
@@ -22,6 +24,25 @@ def write_byte_level(tokeniser: ByteLevel, folder: Path) -> None:
     write_atomically(folder / MERGES, "".join(f"{line}\n" for line in lines))
     names = {"bos_token": end, "eos_token": end, "unk_token": end}
     write_settings(folder, {"tokenizer_class": "GPT2Tokenizer", "add_prefix_space": False, **names}, vocabulary)
+
+
+def write_wordpiece(tokeniser: WordPiece, folder: Path) -> None:
+    """BERT's: vocab.txt, and how a text is cleaned before it is cut."""
+    vocabulary, cleaning = tokeniser.vocabulary, tokeniser.cleaning
+    broken = next((name for name in vocabulary.names if "\n" in name or "\r" in name), None)
+    if broken is not None:  # which a tokenizer.json may hold
+        raise ModelFormatError(f"{VOCAB_TXT}: has a name on each line, but {broken!r} has a line end in it; rename it")
+    write_atomically(folder / VOCAB_TXT, "".join(f"{name}\n" for name in vocabulary.names))
+    places = {"pad_token": PAD, "unk_token": UNK, "cls_token": BOS, "sep_token": EOS}
+    settings = {
+        "tokenizer_class": "BertTokenizer",
+        "do_lower_case": cleaning.lower,
+        "strip_accents": cleaning.strip,
+        "tokenize_chinese_chars": cleaning.ideographs,
+        **{key: special_name(vocabulary, place) for key, place in places.items()},
+        "mask_token": vocabulary.names[vocabulary.last[0]],
+    }
+    write_settings(folder, settings, vocabulary)
 
 
 def write_t5(tokeniser: SentencePieces, folder: Path) -> None:

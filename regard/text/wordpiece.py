@@ -57,6 +57,14 @@ class WordPiece:
         self._remembered = lru_cache(REMEMBERED)(self._spell)
 
     @property
+    def vocabulary(self) -> Vocabulary:
+        return self._vocabulary
+
+    @property
+    def cleaning(self) -> Cleaning:
+        return self._cleaning
+
+    @property
     def order(self) -> tuple[int, ...]:
         return self._vocabulary.order
 

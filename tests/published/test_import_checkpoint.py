@@ -7,7 +7,7 @@ import shutil
 import pytest
 import torch
 import yaml
-from published_folders import SEARCH, TEXTS, opened, write_checkpoint
+from published_folders import CLASSES, SEARCH, TEXTS, opened, write_checkpoint
 from safetensors.torch import load_file, save_file
 
 from regard.data.pairs import Pair
@@ -27,7 +27,8 @@ from regard.text.options import TextOptions
 from regard.text.special import BOS, EOS, PAD, UNK
 
 TRANSLATORS = ["t5", "marian"]
-every_family = pytest.mark.parametrize("family", FAMILIES)
+WRITERS = ["gpt2", *TRANSLATORS]
+every_family = pytest.mark.parametrize("family", CLASSES)  # BERT under either head
 every_translator = pytest.mark.parametrize("family", TRANSLATORS)
 
 
@@ -35,7 +36,8 @@ every_translator = pytest.mark.parametrize("family", TRANSLATORS)
 def published(tmp_path_factory):
     """A folder of each family; tests only read it."""
     place = tmp_path_factory.mktemp("published")
-    return {family: write_checkpoint(place / family, family) for family in FAMILIES}
+    assert {name.partition("-")[0] for name in CLASSES} == set(FAMILIES) == set(checkpoint.FAMILIES)
+    return {family: write_checkpoint(place / family, family) for family in CLASSES}
 
 
 @pytest.fixture(scope="module")
@@ -116,8 +118,8 @@ def test_the_score_of_a_text_is_that_of_gpt2(published, imported):
 
 
 def test_what_only_we_have_is_never_said_and_never_trained(imported):
-    for family, path in imported.items():
-        folder = read_model(path, "language-model" if family == "gpt2" else "translate")
+    for family in WRITERS:
+        folder = read_model(imported[family], "language-model" if family == "gpt2" else "translate")
         bias, order = folder.model.decoder.output.bias, folder.vocabularies.target.order
         fillers = [id for id, theirs in enumerate(order) if theirs == -1]
         assert fillers == ([PAD, UNK, BOS] if family == "gpt2" else [PAD])
@@ -171,8 +173,12 @@ def test_commands_use_an_imported_translator(imported, regard, tmp_path, family)
 @every_family
 def test_inspect_shows_an_imported_model(imported, regard, family):
     found = json.loads(regard("inspect", imported[family], "--json").out)
-    assert found["vocabulary"]["kind"] == "published"
+    if family == "vit":
+        assert found["images"] == {"rows": 8, "columns": 12, "channels": 3, "labels": 4}
+    else:
+        assert found["vocabulary"]["kind"] == "published"
     assert found["recipe"]["data"]["corpora"] == []
+    assert f"{found['parameters']:,} parameters" in regard("inspect", imported[family]).out
 
 
 def test_the_command_says_what_it_made_and_how_it_is_used(published, regard, tmp_path):
@@ -213,6 +219,13 @@ def test_a_pickle_is_converted_only_when_asked(published, imported, regard, tmp_
     assert all(torch.equal(one[name], other[name]) for name in one | other)
 
 
+@pytest.mark.parametrize("family", ["bert", "vit"])
+def test_a_pickle_of_an_encoder_is_refused_as_well(published, regard, tmp_path, family):
+    folder = shutil.copytree(published[family], tmp_path / "old")
+    (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
+    regard("import", folder, "--out", tmp_path / "out").refused("a pickle", "regard import --convert-pickle")
+
+
 def test_pickles_in_parts_make_one_model_and_no_tensor_is_in_two(tmp_path, monkeypatch):
     monkeypatch.setattr(checkpoint, "convert_pickle", lambda source, target: shutil.copy(source, target))
     for part, names in enumerate(("ab", "c", "bd")):
@@ -249,8 +262,28 @@ def changed(folder, place, **config):
         ("gpt2", {"eos_token_id": 5}, "the id of EOS is 5, but the tokeniser has it at 0"),
         ("t5", {"eos_token_id": 7}, "the id of </s> is 7, but the tokeniser has it at 1"),
         ("gpt2", {"model_type": "llama"}, "model_type: found llama, expected one of gpt2"),
-        ("gpt2", {"model_type": "vit"}, "model_type: found vit, which this Regard cannot import yet"),
+        ("gpt2", {"model_type": "vit"}, "config.json: hidden_size: missing"),
         ("gpt2", {"model_type": "t5"}, "config.json: d_model: missing"),
+        ("bert", {"vocab_size": 9_999_999}, "vocab_size: found 9,999,999, but no tensor has more than"),
+        ("bert", {"max_position_embeddings": 10**9}, "asks for a max_length of 1,000,000,000"),
+        ("bert", {"intermediate_size": 10**6}, "describes a model of"),
+        ("bert", {"intermediate_size": 21}, "intermediate.dense.weight' is (20, 12), expected (21, 12)"),
+        ("bert", {"num_hidden_layers": 3}, "no tensor 'bert.encoder.layer.2.attention.output.LayerNorm.bias'"),
+        ("bert", {"num_hidden_layers": 1}, "unknown tensor 'bert.encoder.layer.1."),
+        ("bert", {"pad_token_id": 3}, "the id of PAD is 3, but the tokeniser has it at 0"),
+        ("bert", {"is_decoder": True}, "is_decoder: found True, expected False"),
+        ("bert", {"model_type": "vit"}, "found an encoder alone, expected a classifier upon it"),
+        ("bert-classes", {"id2label": {"0": "a", "1": "b"}}, "'classifier.weight' is (3, 12), expected (2, 12)"),
+        ("bert-classes", {"id2label": {"0": "a"}}, "id2label: found 1 class, expected two or more"),
+        ("bert-classes", {"problem_type": "multi_label_classification"}, "problem_type: found"),
+        ("vit", {"image_size": 4 * 10**9}, "image_size: found 4,000,000,000 × 4,000,000,000, but no tensor holds"),
+        ("vit", {"patch_size": 10**9, "image_size": 10**9}, "asks for a patch of 1,000,000,000"),
+        ("vit", {"image_size": [8, 16]}, "preprocessor_config.json: size: found"),
+        ("vit", {"num_channels": 2}, "num_channels: found 2, expected 1 (grey) or 3 (colour)"),
+        ("vit", {"num_hidden_layers": 3}, "no tensor 'vit.encoder.layer.2."),
+        ("vit", {"num_hidden_layers": 1}, "unknown tensor 'vit.encoder.layer.1."),
+        ("vit", {"id2label": {"0": "a", "1": "b"}}, "'classifier.weight' is (4, 12), expected (2, 12)"),
+        ("vit", {"model_type": "bert"}, "config.json: vocab_size: missing"),
     ],
 )
 def test_a_config_that_does_not_fit_is_refused_in_one_line(published, regard, tmp_path, family, config, said):
@@ -282,11 +315,16 @@ def test_settings_of_search_that_cannot_be_are_refused(published, regard, tmp_pa
     regard("import", folder, "--out", tmp_path / "out").refused("generation_config.json: num_beams: found 1000")
 
 
-def test_a_tensor_of_another_model_is_refused_by_name(published, regard, tmp_path):
-    folder = shutil.copytree(published["marian"], tmp_path / "bad")
+@pytest.mark.parametrize("family", ["marian", "bert", "bert-classes", "vit"])
+def test_a_tensor_of_another_model_and_a_missing_one_are_refused_by_name(published, regard, tmp_path, family):
+    folder = shutil.copytree(published[family], tmp_path / "bad")
     tensors = load_file(folder / "model.safetensors")
     save_file(tensors | {"extra.weight": torch.ones(2)}, folder / "model.safetensors")
     regard("import", folder, "--out", tmp_path / "out").refused("unknown tensor 'extra.weight'")
+    first = min(name for name in tensors if "encoder" in name)
+    save_file({name: tensor for name, tensor in tensors.items() if name != first}, folder / "model.safetensors")
+    regard("import", folder, "--out", tmp_path / "out").refused(f"no tensor '{first}'")
+    assert not (tmp_path / "out").exists()
 
 
 def test_what_is_there_already_is_left_alone(published, imported, regard):
