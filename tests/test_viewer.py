@@ -270,7 +270,7 @@ def test_whatever_has_labels_is_scored_alike(place, folder, viewer, regard, form
 
 def test_a_picture_of_where_it_looks_has_a_panel_for_each_head(place, folder, regard, tmp_path):
     image = next((place / "test" / "0").glob("*.png"))
-    assert regard("see", folder, image, "--attention", tmp_path / "map.svg").code == 0
+    assert regard("see", folder, image, "--svg", tmp_path / "map.svg").code == 0
     root = ElementTree.fromstring((tmp_path / "map.svg").read_text(encoding="utf-8"))
     captions = [element.text for element in root.iter("{http://www.w3.org/2000/svg}text")]
     assert captions[0].startswith("seen: ")
@@ -291,9 +291,9 @@ def test_bad_input_of_the_command_is_one_line(place, folder, model, regard, tmp_
         ((folder, tmp_path / "other.npz"), "found label"),
         ((folder, tmp_path / "nolabels.npz"), "expected arrays 'images' and 'labels'"),
         ((folder, place / "test", image), "give it alone"),
-        ((folder, place / "test", "--attention", tmp_path / "x.svg"), "give it alone"),
-        ((folder, place / "test" / "0", "--attention", tmp_path / "x.svg"), "--attention: draws one image, found"),
-        ((folder, image, "--attention", tmp_path / "x.jpg"), "let its name end in .svg"),
+        ((folder, place / "test", "--svg", tmp_path / "x.svg"), "give it alone"),
+        ((folder, place / "test" / "0", "--svg", tmp_path / "x.svg"), "--map attention: explains one image, found"),
+        ((folder, image, "--svg", tmp_path / "x.jpg"), "let its name end in .svg"),
         ((model, image), "learned to translate, expected a model that can classify-images; use it with regard transl"),
     ]
     for arguments, said in cases:

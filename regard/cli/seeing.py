@@ -16,8 +16,23 @@ from regard.cli.group import FILE, large_import, regard
 @click.option(
     "--own-size", is_flag=True, help="Do not resize: the model's positions are stretched over the image instead."
 )
-@click.option("--attention", type=FILE, metavar="FILE.svg", help="Also draw where each head of the last layer looks.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object an image, or one for all that have labels.")
+@click.option(
+    "--map",
+    "kind",
+    type=click.Choice(["attention", "rollout", "gradient", "rise"]),
+    help="What the label of one image depends on. attention, the default of the options below: where a layer looks. "
+    "rollout: through all layers. gradient: as far as that speaks for the label. rise: measured, by hiding pixels.",
+)
+@click.option("--svg", type=FILE, metavar="FILE.svg", help="Draw the map over the image.")
+@click.option("--layer", type=int, metavar="N", help="With --map attention: counted from 1; default: the last.")
+@click.option("--head", type=int, metavar="N", help="With --map attention: this one, counted from 1, not all.")
+@click.option(
+    "--masks", type=click.IntRange(min=10), metavar="N", help="With --map rise: ask at most so often; default: 4000."
+)
+@click.option(
+    "--faithful", is_flag=True, help="How fast p of the label falls and rises as pixels go and come by the map."
+)
 def see(model: Path, images: tuple[Path, ...], **options: Any) -> None:
     """Say what is on IMAGES: files, folders of them, or idx files.
 
@@ -26,11 +41,14 @@ def see(model: Path, images: tuple[Path, ...], **options: Any) -> None:
 
     \b
       regard train --images flowers/ --out models/flowers --budget 15m
-      regard see models/flowers tulip.jpg --attention tulip.svg
+      regard see models/flowers tulip.jpg --svg tulip.svg
+      regard see models/flowers tulip.jpg --map rise --svg tulip.svg --faithful
       regard see models/flowers held-out-flowers/
       regard see models/mnist t10k-images-idx3-ubyte.gz --labels t10k-labels-idx1-ubyte.gz
     """
     with large_import():
         from regard.commands.classify_images import SeeRequest, classify_images
+        from regard.commands.map_image import MapRequest
 
-    classify_images(model, images, SeeRequest(**options))
+    of_map = {name: options.pop(name) for name in ("kind", "svg", "layer", "head", "masks", "faithful")}
+    classify_images(model, images, SeeRequest(map=MapRequest(**of_map), **options))

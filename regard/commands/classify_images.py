@@ -3,19 +3,18 @@
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
 from regard.commands.confusion import confusion_lines
+from regard.commands.map_image import Explained, MapRequest, explain, refuse
 from regard.commands.streams import chunked, to_json
 from regard.data.labels import Labels
 from regard.data.pictures import ENDINGS, images_in, read_idx, read_images
 from regard.errors import DataError
 from regard.evaluation.accuracy import accuracy, confusion, macro_f1
-from regard.explaining.image_map import attention_svg
-from regard.files import write_atomically
 from regard.viewer import Seen, Viewer, load_viewer
 
 CHUNK = 256  # images held at a time
@@ -29,8 +28,8 @@ class SeeRequest:
     labels: Path | None = None  # of an idx file
     top: int = 3
     own_size: bool = False
-    attention: Path | None = None  # where the picture goes
     as_json: bool = False
+    map: MapRequest = field(default_factory=MapRequest)
 
 
 def classify_images(model: Path, sources: Sequence[Path], request: SeeRequest) -> None:
@@ -39,19 +38,22 @@ def classify_images(model: Path, sources: Sequence[Path], request: SeeRequest) -
         if not source.exists():
             raise DataError(f"{source}: no such image, folder or file of images; check the path")
     labelled = [source for source in sources if request.labels is not None or has_labels(source)]
-    if labelled and (len(sources) > 1 or request.attention is not None):
-        raise DataError(f"{labelled[0]}: its images have labels, so they are scored by themselves; give it alone")
+    if labelled and (len(sources) > 1 or request.map.wanted):
+        raise DataError(
+            f"{labelled[0]}: its images have labels, so they are scored by themselves; give it alone, without a map"
+        )
+    if request.map.wanted:
+        refuse(request.map, as_json=request.as_json)
     viewer = load_viewer(model)
     if labelled:
         score(viewer, labelled[0], request)
         return
     items = [item for source in sources for item in images_of(source)]
-    if request.attention is not None:
-        draw(viewer, items, request.attention, own_size=request.own_size)
+    explained = explained_one(viewer, items, request) if request.map.wanted else None
     for part in chunked(items, CHUNK):
         found = viewer.classify([image for _, image in part], own_size=request.own_size)
         for (name, _), seen in zip(part, found, strict=True):
-            sys.stdout.write(shown(name, seen, request) + "\n")
+            sys.stdout.write(shown(name, seen, explained, request) + "\n")
 
 
 def has_labels(source: Path) -> bool:
@@ -75,21 +77,20 @@ def images_of(source: Path) -> Iterator[Item]:
         yield from ((f"{source}[{i}]", image[None]) for i, image in enumerate(read_idx(source, 3)))
 
 
-def shown(name: str, seen: Seen, request: SeeRequest) -> str:
+def shown(name: str, seen: Seen, explained: Explained | None, request: SeeRequest) -> str:
     best = seen.ranking[: request.top]
     if request.as_json:
-        return to_json({"image": name, "label": seen.label, "probabilities": dict(best)})
-    return "\t".join([name, *(f"{label} {p:.4f}" for label, p in best)])
+        told: dict[str, object] = {"image": name, "label": seen.label, "probabilities": dict(best)}
+        return to_json(told | (explained.json() if explained else {}))
+    line = "\t".join([name, *(f"{label} {p:.4f}" for label, p in best)])
+    judged = explained.line() if explained else None
+    return line if judged is None else f"{line}\n{judged}"
 
 
-def draw(viewer: Viewer, items: Sequence[Item], to: Path, *, own_size: bool) -> None:
+def explained_one(viewer: Viewer, items: Sequence[Item], request: SeeRequest) -> Explained:
     if len(items) != 1:
-        raise DataError(f"--attention: draws one image, found {len(items)}; give one")
-    if to.suffix.lower() != ".svg":
-        raise DataError(f"--attention {to}: the picture is an SVG file; let its name end in .svg")
-    pixels = viewer.pixels(items[0][1], own_size=own_size)
-    label = viewer.classify([pixels], own_size=own_size)[0].label
-    write_atomically(to, attention_svg(pixels, viewer.attention(pixels), f"seen: {label}"))
+        raise DataError(f"--map {request.map.method}: explains one image, found {len(items)}; give one")
+    return explain(viewer, viewer.pixels(items[0][1], own_size=request.own_size), request.map)
 
 
 def score(viewer: Viewer, source: Path, request: SeeRequest) -> None:

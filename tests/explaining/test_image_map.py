@@ -1,6 +1,7 @@
-"""Where an image classifier looks: the exact weights of its class token, and a picture that holds the image."""
+"""What an image classifier depends on: maps from exact weights over its patches, and a picture with the image in it."""
 
 import base64
+import copy
 import io
 import re
 from xml.etree import ElementTree
@@ -11,7 +12,7 @@ import torch
 
 from regard.data.image_lexicon import ImageLexicon
 from regard.data.pixels import Normalisation
-from regard.explaining.image_map import attention_svg, class_attention, png
+from regard.explaining.image_map import class_attention, gradient_map, map_svg, over_pixels, png, rollout_map
 from regard.layers.relations import Relative
 from regard.recipe.build_vit import build_vit
 from regard.recipe.models import VitOptions
@@ -25,19 +26,67 @@ def model():
     return build_vit(options, lexicon, seed=4).double().eval()
 
 
-def test_the_map_is_the_softmax_of_the_last_layers_class_token(model):
-    torch.manual_seed(1)
-    image = torch.randn(1, 3, 6, 9).double()
-    x = model.encoder.entrance(image)
-    for layer in model.encoder.layers[:-1]:
+IMAGE = torch.randn(1, 3, 6, 9, generator=torch.Generator().manual_seed(1)).double()
+
+
+def plain_weights(model):
+    """A[layer][head][query, key] by plain products, in the order of the model."""
+    x, found = model.encoder.entrance(IMAGE), []
+    for layer in model.encoder.layers:
+        q, k, _ = layer.attention.packed(layer.around_attention.norm(x)).unflatten(-1, (3, 2, 4)).unbind(-3)
+        found.append([(q[0, :, head] @ k[0, :, head].T / 2).softmax(-1) for head in range(2)])  # √4
         x = layer(x, None, Relative())
-    last = model.encoder.layers[-1]
-    q, k, _ = last.attention.packed(last.around_attention.norm(x)).unflatten(-1, (3, 2, 4)).unbind(-3)
-    found = class_attention(model, image)
-    for head in range(2):
-        scores = torch.stack([q[0, 0, head] @ k[0, j, head] for j in range(7)]) / 2  # √4
-        expected = scores.softmax(0)[1:].reshape(2, 3)  # rows and columns of patches
-        torch.testing.assert_close(found[head], expected)
+    return found
+
+
+@torch.no_grad()
+def test_the_map_of_a_layer_is_the_softmax_of_its_class_token(model):
+    found = class_attention(model, IMAGE)
+    assert found.shape == (3, 2, 2, 3)  # layers, heads, rows and columns of patches
+    for layer, heads in enumerate(plain_weights(model)):
+        for head, weights in enumerate(heads):
+            torch.testing.assert_close(found[layer, head], weights[0, 1:].reshape(2, 3))
+
+
+@torch.no_grad()
+def test_rollout_follows_every_path_from_a_patch_to_the_class_token(model):
+    mixed = [(sum(heads) / 2 + torch.eye(7)) / 2 for heads in plain_weights(model)]
+    found = rollout_map(model, IMAGE)
+    for patch in range(6):
+        paths = sum(float(mixed[2][0, i] * mixed[1][i, j] * mixed[0][j, patch + 1]) for i in range(7) for j in range(7))
+        assert float(found[patch // 3, patch % 3]) == pytest.approx(paths)
+
+
+def test_a_label_that_depends_on_nothing_has_no_relevant_patch_and_others_have(model):
+    blind = copy.deepcopy(model)
+    with torch.no_grad():
+        blind.output.weight[0] = 0.0
+    assert not gradient_map(blind, IMAGE, 0).any()
+    assert gradient_map(blind, IMAGE, 1).max() > 0
+    torch.testing.assert_close(gradient_map(blind, IMAGE, 1), gradient_map(model, IMAGE, 1))
+
+
+def test_each_label_has_its_own_gradients(model):
+    first, second = (gradient_map(model, IMAGE, label) for label in (0, 1))
+    assert (first >= 0).all()
+    assert not torch.allclose(first, second)
+
+
+def test_without_positions_moving_patches_moves_every_map(model):
+    moved = copy.deepcopy(model)
+    with torch.no_grad():
+        moved.encoder.entrance.positions.table.zero_()
+    mirrored = IMAGE.unflatten(3, (3, 3)).flip(3).flatten(3)  # columns of patches the other way round
+    for made in (class_attention, rollout_map, lambda *given: gradient_map(*given, 1)):
+        torch.testing.assert_close(made(moved, mirrored), made(moved, IMAGE).flip(-1))
+
+
+def test_a_map_is_stretched_over_the_pixels_of_its_patches():
+    weights = torch.tensor([[0.0, 1.0, 0.0], [0.0, 0.0, 3.0]])
+    stretched = over_pixels(weights, (6, 9))
+    assert stretched.shape == (6, 9)
+    torch.testing.assert_close(stretched[1::3, 1::3], weights)  # the middles of patches
+    assert torch.equal(over_pixels(weights, (2, 3)), weights)
 
 
 @pytest.mark.parametrize("channels", [1, 3])
@@ -48,14 +97,18 @@ def test_a_png_file_holds_the_pixels(channels):
     assert (read == pixels).all()
 
 
-def test_the_picture_shows_the_image_and_every_head_and_stays_text():
+def test_the_picture_shows_the_image_and_every_map_and_stays_text():
     pixels = np.arange(6 * 9, dtype=np.uint8).reshape(1, 6, 9)
-    weights = torch.tensor([[[0.5, 0.0], [0.0, 0.0]], [[0.0, 0.1], [0.1, 0.0]]])
-    drawn = attention_svg(pixels, weights, "seen: <b>")
+    maps = {
+        "head <1>": torch.tensor([[0.5, 0.0], [0.0, 0.0]]),
+        "rise": torch.tensor([[-0.2, 0.125], [0.125, 0.0]]),
+        "against": torch.tensor([[-0.1, -0.2], [-0.3, 0.0]]),
+    }
+    drawn = map_svg(pixels, maps, "seen: <b>")
     root = ElementTree.fromstring(drawn)
     captions = [element.text for element in root.iter("{http://www.w3.org/2000/svg}text")]
-    assert captions == ["seen: <b>", "head 1: 0 to 0.50", "head 2: 0 to 0.10"]
+    assert captions == ["seen: <b>", "head <1>: 0 to 0.5", "rise: 0 to 0.12", "against: 0 to 0"]
     address = re.search(r'href="data:image/png;base64,([^"]+)"', drawn)[1]
     assert base64.b64decode(address) == png(pixels)
     cells = ["".join(path.get("d") for path in group.iter("{http://www.w3.org/2000/svg}path")) for group in root]
-    assert cells == ["", "M0 0h1v1h-1z", "M1 0h1v1h-1zM0 1h1v1h-1z"]
+    assert cells == ["", "M0 0h1v1h-1z", "M1 0h1v1h-1zM0 1h1v1h-1z", ""]

@@ -1,0 +1,44 @@
+"""How faithful an explanation is: does the output follow the places that it calls important?
+
+An explanation orders places, the most important first. Hidden in this order, they should take the output down fast;
+shown in this order, they should bring it up fast. Petsiuk et al. 2018, §4.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from regard.explaining.rise import Score
+
+STEPS = 50  # points of a curve, less one
+
+
+@dataclass(frozen=True)
+class Faithfulness:
+    """Both areas of one explanation of one output: the smaller deletion and the larger insertion, the better."""
+
+    deletion: float
+    insertion: float
+
+
+def removals(order: Int[Tensor, " places"], steps: int) -> Float[Tensor, "points places"]:
+    """Masks that keep all places, then hide the first ones of the order, in equal steps, until none is kept."""
+    places = len(order)
+    rank = torch.empty_like(order)
+    rank[order] = torch.arange(places)
+    hidden = torch.linspace(0, places, steps + 1, dtype=torch.float64).round().long().unique()
+    return (rank >= hidden[:, None]).float()
+
+
+def deletion(score: Score, order: Int[Tensor, " places"], steps: int = STEPS) -> Float[Tensor, " outputs"]:
+    """The mean of each output over the share of places hidden, the first of the order first: low is faithful."""
+    kept = removals(order, steps)
+    return torch.trapezoid(score(kept).double(), 1 - kept.double().mean(1), dim=0)
+
+
+def insertion(score: Score, order: Int[Tensor, " places"], steps: int = STEPS) -> Float[Tensor, " outputs"]:
+    """The mean of each output over the share of places shown, the first of the order first: high is faithful."""
+    kept = 1 - removals(order, steps)
+    return torch.trapezoid(score(kept).double(), kept.double().mean(1), dim=0)
