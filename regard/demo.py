@@ -9,12 +9,13 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
+from regard.commands.colours import colour_of
 from regard.data.dates import locales, split
 from regard.data.pairs import Pair
 from regard.engine import TorchEngine, load
 from regard.errors import RecipeError, RegardError
 from regard.evaluation.scores import Scores, evaluate
-from regard.explaining.heatmap import Colour, terminal
+from regard.explaining.heatmap import terminal
 from regard.explaining.page import Contents, CurvePoint, Example, Picture, Score, report
 from regard.explaining.record import record
 from regard.files import write_atomically
@@ -117,9 +118,8 @@ def show(console: Console, rows: Sequence[Example], chosen: Picture) -> None:
         table.add_row(row.source, row.expected, row.got, "[green]✓[/]" if row.ok else "[red]✗[/]")
     console.print(table)
     console.print("\nWhere the decoder looks (last layer, mean of its heads): output down, input across.")
-    colour: Colour = "true" if console.color_system == "truecolor" else "256" if console.color_system else "none"
     mean = chosen.attentions[-1].weights.mean(0)
-    console.file.write(terminal(mean, chosen.columns, chosen.rows, colour) + "\n")
+    console.file.write(terminal(mean, chosen.columns, chosen.rows, colour_of(console)) + "\n")
 
 
 def contents(engine: TorchEngine, scores: Scores, rows: Sequence[Example], pictures: Sequence[Picture]) -> Contents:

@@ -21,7 +21,7 @@ FLOORS = [  # a module may import its own folder and any lower floor, nothing el
     {"training"},
     {"recipe"},
     {"exporting", "published"},
-    {"engine", "generator", "parser", "reader", "viewer"},
+    {"engine", "explainer", "generator", "parser", "reader", "viewer"},
     {"jobs", "workers", "request"},
     {"card"},
     {"run"},

@@ -4,15 +4,15 @@ import re
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from regard.explaining.explanation import Kind
 from regard.models.interface import SequenceToSequence
 
-Kind = Literal["encoder", "decoder", "cross"]
 Calls = dict[str, list[Tensor]]  # path of an attention module → its weights (1, h, q, k), one entry a call
 
 
@@ -29,24 +29,41 @@ class Attention:
     weights: Float[Tensor, "h q k"]
 
 
-@torch.no_grad()
-def record(model: SequenceToSequence, source: Int[Tensor, "1 s"], target: Int[Tensor, "1 t"]) -> list[Attention]:
-    """Every attention module's weights, in the order of the model, as if it had decoded `target` step by step.
+@dataclass(frozen=True)
+class Replay:
+    """What a model gave for its inputs, and what each attention module looked at, in the order of the model."""
 
-    The whole target is replayed at once (teacher forcing), which gives the same weights as decoding did: no decoder
-    sees the future. `target` is what the decoder reads: it begins with the start token, and query t of a decoder
-    map is the step that writes target[t + 1]. The model is left as it was found.
+    output: Float[Tensor, "..."]
+    attentions: tuple[Attention, ...]
+
+
+@torch.no_grad()
+def replay(model: nn.Module, *inputs: Tensor) -> Replay:
+    """model(*inputs) in evaluation mode, with the weights of every attention module; `inputs` have one row.
+
+    For any family: tokens, mask and segments of BERT, an image of ViT, source, mask and target of an encoder–decoder.
+    Fast kernels compute the output, the reference equation the weights of each call. The model is left as it was found.
     """
     modes = {module: module.training for module in model.modules()}
     model.eval()
     try:
         with watch(model) as calls:
-            model(source, torch.ones_like(source, dtype=torch.bool), target)
+            output = model(*inputs)
     finally:
         for module, training in modes.items():
             module.training = training
     seen = {name: weights for name, weights in calls.items() if weights}
-    return [attention(name, kind, seen[name]) for name, kind in kinds(seen).items()]
+    return Replay(output, tuple(attention(name, kind, seen[name]) for name, kind in kinds(seen).items()))
+
+
+def record(model: SequenceToSequence, source: Int[Tensor, "1 s"], target: Int[Tensor, "1 t"]) -> list[Attention]:
+    """Every attention module's weights, in the order of the model, as if it had decoded `target` step by step.
+
+    The whole target is replayed at once (teacher forcing), which gives the same weights as decoding did: no decoder
+    sees the future. `target` is what the decoder reads: it begins with the start token, and query t of a decoder
+    map is the step that writes target[t + 1]. A model without a source is given one of no tokens.
+    """
+    return list(replay(model, source, torch.ones_like(source, dtype=torch.bool), target).attentions)
 
 
 @contextmanager
@@ -80,7 +97,11 @@ def attention(name: str, kind: Kind, calls: list[Float[Tensor, "1 h _ k"]]) -> A
 
 
 def kinds(names: Collection[str]) -> dict[str, Kind]:
-    """Read from the paths. In a decoder, `cross` looks at the source; without one, all that looks at all does."""
-    crosses = {name for name in names if "cross" in name.split(".")}
-    own: Kind = "decoder" if crosses else "cross"
-    return {name: "encoder" if name.startswith("encoder.") else "cross" if name in crosses else own for name in names}
+    """Read from the paths: `cross`, and attention that has no kernel, is how a decoder reads its source."""
+    return {name: kind_of(name.split(".")) for name in names}
+
+
+def kind_of(path: list[str]) -> Kind:
+    if path[0] == "encoder":
+        return "encoder"
+    return "decoder" if path[-1] == "kernel" and "cross" not in path else "cross"

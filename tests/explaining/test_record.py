@@ -129,12 +129,21 @@ def test_a_transformer_names_its_maps_by_layer_and_kind():
 
 
 def test_kinds_are_read_from_paths():
-    assert kinds(["encoder.layers.0.a", "decoder.layers.0.attention.kernel", "decoder.layers.0.cross.kernel"]) == {
-        "encoder.layers.0.a": "encoder",
+    assert kinds(
+        [
+            "encoder.layers.0.attention.kernel",
+            "decoder.layers.0.attention.kernel",
+            "decoder.layers.0.cross.kernel",
+            "decoder.layers.0.cross",
+            "decoder.readout.attention",
+        ]
+    ) == {
+        "encoder.layers.0.attention.kernel": "encoder",
         "decoder.layers.0.attention.kernel": "decoder",
         "decoder.layers.0.cross.kernel": "cross",
+        "decoder.layers.0.cross": "cross",  # of convolutions
+        "decoder.readout.attention": "cross",
     }
-    assert kinds(["decoder.readout.attention"]) == {"decoder.readout.attention": "cross"}
 
 
 def test_a_model_without_attention_has_nothing_to_record():

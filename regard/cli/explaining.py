@@ -1,0 +1,54 @@
+"""The command that looks into a model: options in, calls out."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from regard.cli.group import FILE, large_import, regard
+
+NUMBER = click.IntRange(min=1)
+
+
+@regard.command()
+@click.argument("model", type=FILE)
+@click.argument("text", required=False)
+@click.option("--target", metavar="TEXT", help="Explain this output instead of the one that the model would write.")
+@click.option(
+    "--kind",
+    type=click.Choice(["encoder", "decoder", "cross"]),
+    help="Who looks at whom: source at source, output at output, output at source. Default: cross if there is one.",
+)
+@click.option("--layer", type=NUMBER, help="Of this layer, counted from 1. Default: the one that aligns best.")
+@click.option("--head", type=NUMBER, help="This head alone, counted from 1. Default: the mean of the layer's heads.")
+@click.option("--words", is_flag=True, help="Draw words instead of the pieces that the model reads and writes.")
+@click.option("--n-best", type=click.IntRange(1, 64), default=1, show_default=True, help="Explain the N best outputs.")
+@click.option(
+    "--alternatives",
+    type=click.IntRange(0, 1000),
+    default=5,
+    show_default=True,
+    help="Likeliest tokens to name in the place of each one.",
+)
+@click.option("--svg", type=FILE, metavar="FILE.svg", help="Also draw the map into this file.")
+@click.option("--json", "as_json", is_flag=True, help="Everything, all layers and heads: one JSON object an output.")
+@click.pass_context
+def explain(context: click.Context, /, model: Path, **options: Any) -> None:
+    """What a model looked at, and what else it expected, while it wrote the translation of TEXT.
+
+    Without TEXT, every line of stdin is explained. The output is replayed, so the weights are exact. A language model
+    and an encoder (regard fill, regard classify) show how they read TEXT.
+
+    \b
+      regard explain models/en-de "A man rides a bike."
+      regard explain models/en-de "A man rides a bike." --words --layer 2 --head 3 --svg bike.svg
+      regard explain models/en-de "A man rides a bike." --target "Ein Mann fährt Rad."
+      regard explain models/en-de --json < sentences.txt > explanations.jsonl
+      regard explain models/bard "To be or not to be"
+    """
+    if options["target"] is not None and options["text"] is None:
+        raise click.UsageError("--target belongs to one TEXT; give it, and not by stdin", context)
+    with large_import():
+        from regard.commands.explain import ExplainRequest, explain_texts
+
+    explain_texts(model, ExplainRequest(**options))

@@ -1,0 +1,164 @@
+"""A model that is ready to be looked into: a text in, an explanation of what the model made of it out."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol, runtime_checkable
+
+from torch import nn
+
+from regard.decoding.bulk import translate
+from regard.errors import DecodingError, ModelFormatError
+from regard.explaining.explain import Output, explain_output, explain_reading
+from regard.explaining.explanation import Explanation, Side
+from regard.explaining.sides import given, special, written
+from regard.exporting.ctranslate2 import is_exported
+from regard.recipe.folder import COMMANDS, open_finished, read_model
+from regard.recipe.inference import for_inference
+from regard.recipe.reading import read_classifier, read_masked
+from regard.tasks.options import LanguageModelOptions, MaskedOptions
+from regard.text.special import BOS, EOS
+from regard.text.tokeniser import Tokeniser
+from regard.text.unicode import utf8
+
+LONGEST = 512  # tokens of one text: an explanation holds a weight for every pair of them, in every head
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What to explain of a text: the model's own best outputs, or a given one; and how many alternatives to name."""
+
+    target: str | None = None
+    n_best: int = 1
+    alternatives: int = 5
+
+
+@runtime_checkable
+class Explainer(Protocol):
+    """Whatever the model does with a text, it can say what it looked at meanwhile."""
+
+    def explain(self, text: str, asked: Asked) -> list[Explanation]:
+        """One explanation for each output, best first; a model that writes none gives one of its reading."""
+        ...
+
+
+class TranslationExplainer:
+    """Explains what an encoder–decoder writes: found by the search of its recipe, replayed by the reference."""
+
+    def __init__(self, path: Path) -> None:
+        folder = read_model(path)
+        self.name, self.model, self.search = path.resolve().name, folder.model.eval(), folder.recipe.decoding
+        self.speaker = for_inference(folder.recipe.model, self.model)
+        self.vocabularies = folder.vocabularies
+
+    def explain(self, text: str, asked: Asked) -> list[Explanation]:
+        source = readable(self.vocabularies.source, text, "text", after=(EOS,))
+        start, tokeniser, penalty = special(BOS, 0), self.vocabularies.target, self.search.length_penalty
+        return [
+            explain_output(self.model, Output(self.name, source, start, target, penalty), tokeniser, asked.alternatives)
+            for target in self.targets(source, asked)
+        ]
+
+    def targets(self, source: Side, asked: Asked) -> list[Side]:
+        """The given target, or those that the search finds; one that the length limit cut has no end token."""
+        tokeniser = self.vocabularies.target
+        if asked.target is not None:
+            return [readable(tokeniser, asked.target, "target", after=(EOS,))]
+        wider = {"beam": max(self.search.beam, asked.n_best), "n_best": asked.n_best}
+        ids = [token.id for token in source.tokens[:-1]]
+        (found,) = translate(self.speaker, [ids], self.search.model_copy(update=wider))
+        return [written(tokeniser, one.tokens, after=(EOS,) if one.finished else ()) for one in found]
+
+
+class TextExplainer:
+    """Explains how a language model reads a text: what it expected in the place of each token."""
+
+    def __init__(self, path: Path) -> None:
+        folder = read_model(path, "language-model")
+        options = folder.recipe.task
+        assert isinstance(options, LanguageModelOptions)
+        self.name, self.model, self.tokeniser = path.resolve().name, folder.model.eval(), folder.vocabularies.target
+        self.start, self.longest = special(options.start_id, 0), options.context
+
+    def explain(self, text: str, asked: Asked) -> list[Explanation]:
+        refuse_outputs(asked, "a language model goes on from its text")
+        target = readable(self.tokeniser, text, "text", longest=self.longest)
+        output = Output(self.name, None, self.start, target)
+        return [explain_output(self.model, output, self.tokeniser, asked.alternatives)]
+
+
+class ReadingExplainer:
+    """Explains how an encoder reads a text; `longest` counts the tokens that it learned to read together."""
+
+    def __init__(self, name: str, model: nn.Module, tokeniser: Tokeniser, longest: int) -> None:
+        self.name, self.model, self.tokeniser, self.longest = name, model, tokeniser, longest
+
+    def explain(self, text: str, asked: Asked) -> list[Explanation]:
+        refuse_outputs(asked, "this model reads, and writes nothing")
+        source = readable(self.tokeniser, text, "text", before=(BOS,), after=(EOS,), longest=self.longest)
+        return [explain_reading(self.model, self.name, source)]
+
+
+# ---------------------------------------------------------------- bad input
+def readable(
+    tokeniser: Tokeniser,
+    text: str,
+    name: str,
+    *,
+    before: Sequence[int] = (),
+    after: Sequence[int] = (),
+    longest: int = LONGEST,
+) -> Side:
+    """The text with its tokens; one that is empty, no text, or beyond `longest` tokens is refused."""
+    if not text.strip():
+        raise DecodingError(f"{name}: found nothing in it, so there is nothing to explain; give a sentence")
+    if utf8(text).decode() != text:  # a byte of the command line that is no UTF-8 comes as half a character
+        raise DecodingError(f"{name}: holds bytes that are no UTF-8; convert it")
+    side, most = given(tokeniser, text, before, after), min(longest, LONGEST)
+    if len(side.tokens) > most:
+        raise DecodingError(
+            f"{name} {text[:40]!r}…: {len(side.tokens)} tokens, expected at most {most}; split it into sentences"
+        )
+    return side
+
+
+def refuse_outputs(asked: Asked, why: str) -> None:
+    if asked.target is not None or asked.n_best > 1:
+        name = "n-best" if asked.target is None else "target"
+        raise DecodingError(f"{name}: has no meaning here, as {why}; leave it out")
+
+
+# ---------------------------------------------------------------- from a directory
+def masked_explainer(path: Path) -> ReadingExplainer:
+    folder = read_masked(path)
+    assert isinstance(folder.recipe.task, MaskedOptions)
+    return ReadingExplainer(path.resolve().name, folder.model, folder.tokeniser, folder.recipe.task.context)
+
+
+def classifier_explainer(path: Path) -> ReadingExplainer:
+    folder = read_classifier(path)
+    return ReadingExplainer(path.resolve().name, folder.model, folder.classes.tokeniser, folder.recipe.data.max_tokens)
+
+
+EXPLAINERS: dict[str, Callable[[Path], Explainer]] = {  # by task
+    "translate": TranslationExplainer,
+    "language-model": TextExplainer,
+    "masked": masked_explainer,
+    "classify": classifier_explainer,
+}
+
+
+def load_explainer(path: str | Path) -> Explainer:
+    """The model in this directory; ModelFormatError where it is damaged, or reads something else than plain text."""
+    folder = Path(path)
+    if is_exported(folder):
+        raise ModelFormatError(
+            f"{folder}: was exported for CTranslate2, which shows no attention; use the model that it was made from"
+        )
+    task = open_finished(folder).task.kind
+    if task not in EXPLAINERS:
+        raise ModelFormatError(
+            f"{folder}: learned to {task}, expected a model of the task {', '.join(EXPLAINERS)}; use it with "
+            f"regard {COMMANDS[task]}"
+        )
+    return EXPLAINERS[task](folder)
