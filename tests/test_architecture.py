@@ -21,7 +21,7 @@ FLOORS = [  # a module may import its own folder and any lower floor, nothing el
     {"training"},
     {"recipe"},
     {"exporting", "published"},
-    {"engine", "explainer", "generator", "parser", "reader", "viewer"},
+    {"aligner", "engine", "explainer", "generator", "parser", "reader", "viewer"},
     {"jobs", "workers", "request"},
     {"card"},
     {"run"},

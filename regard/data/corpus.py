@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from regard.data.accounts import CARVED, GIVEN, Account, Report, hold_out, resolve, together
+from regard.data.alignment import with_alignment
 from regard.data.filters import clean
 from regard.data.labelled import LabelledText, read_labelled
 from regard.data.options import BadLines, CorpusOptions, DataOptions, FilterRules
@@ -93,6 +94,11 @@ def _load(options: CorpusOptions, rules: FilterRules, bad_lines: BadLines) -> tu
 
 
 def _read(options: CorpusOptions, bad_lines: BadLines, dropped: Counter[str]) -> Iterator[Pair]:
+    pairs = _read_texts(options, bad_lines, dropped)
+    return pairs if options.alignment is None else with_alignment(pairs, resolve(options.alignment))
+
+
+def _read_texts(options: CorpusOptions, bad_lines: BadLines, dropped: Counter[str]) -> Iterator[Pair]:
     if options.labelled is not None:
         columns = options.labelled.text, options.labelled.second
         return (written(text, *columns) for text in read_labelled(options.labelled, bad_lines, dropped))

@@ -64,6 +64,7 @@ class CorpusOptions(Section):
     target_key: str = "target"
     prefix: str = ""  # stands before every source: it says which of several tasks a model is to do
     weight: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1.0  # times per epoch
+    alignment: Path | None = None  # "0-0 1-2" on each line: words of the pair that are links, for loss.guided
 
     @model_validator(mode="after")
     def one_form(self) -> "CorpusOptions":
@@ -76,13 +77,15 @@ class CorpusOptions(Section):
             raise ValueError(f"found {found}; give exactly one of source + target, tsv, jsonl, labelled")
         if self.labelled and (self.labelled.valid is not None or self.labelled.valid_files):
             raise ValueError("labelled.valid: validation pairs of all tasks are listed under data.valid; put it there")
+        if self.alignment and (self.prefix or self.labelled):
+            raise ValueError("alignment: links are between the words of parallel texts; leave out prefix and labelled")
         if self.labelled and self.labelled.weight != 1:
             raise ValueError("labelled.weight: the corpus has a weight of its own; put it there")
         return self
 
     @property
     def files(self) -> tuple[Path, ...]:
-        every = (self.source, self.target, self.tsv, self.jsonl)
+        every = (self.source, self.target, self.tsv, self.jsonl, self.alignment)
         labelled = self.labelled.every if self.labelled else ()
         return (*(path for path in every if path is not None), *labelled)
 
@@ -182,6 +185,14 @@ class DataOptions(Section):
             raise ValueError(
                 "valid and valid_size are both given; valid_size only sets how much is carved out without valid"
             )
+        return self
+
+    @model_validator(mode="after")
+    def lines_stay(self) -> "DataOptions":
+        if self.bad_lines == "drop" and any(corpus.alignment for corpus in self.corpora):
+            raise ValueError("bad_lines: drop would part pairs from the lines of their alignment; repair them instead")
+        if self.valid is not None and self.valid.alignment is not None:
+            raise ValueError("valid.alignment: nothing is learned from it; leave it out")
         return self
 
     @property

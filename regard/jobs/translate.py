@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from regard.data.accounts import Report
+from regard.data.alignment import piece_links
 from regard.data.batches import Share
 from regard.data.corpus import Corpus, Loaded, load_corpora
 from regard.data.examples import encode
@@ -21,6 +22,7 @@ from regard.models.interface import SequenceToSequence
 from regard.recipe.folder import ModelFolder, fresh_model, read_vocabularies, refuse_impossible, write_shortlist
 from regard.recipe.presets import choose
 from regard.recipe.recipe import Recipe, Tree
+from regard.tasks.guiding import refuse_unteachable
 from regard.tasks.translate import TrainingSet, Translation, Validation, Vocabularies
 from regard.text.learn import learn
 from regard.training.events import Finished
@@ -49,7 +51,10 @@ class TranslateJob:
     def prepare(self, recipe: Recipe, loaded: Loaded, lexicon: Vocabularies) -> Prepared:
         task, report = translation(recipe, loaded, lexicon)
         text = fingerprint([*task.data.pairs, *loaded.validation])
-        return Prepared(recipe, report, text, lexicon, task, fresh_model(recipe, lexicon))
+        model = fresh_model(recipe, lexicon)
+        if recipe.loss.guided:
+            refuse_unteachable(model, recipe.loss)
+        return Prepared(recipe, report, text, lexicon, task, model)
 
     def judge(self, prepared: Prepared, folder: Path, finished: Finished) -> Verdict:  # noqa: ARG002
         """Translates the validation pairs with the recipe's own search; writes a shortlist where one pays."""
@@ -130,7 +135,10 @@ def translation(recipe: Recipe, loaded: Loaded, vocabularies: Vocabularies) -> t
         accounts.append(account.without("too many tokens", len(corpus.pairs) - len(found)))
     if not examples:
         raise DataError(f"data.max_tokens: no pair has at most {data.max_tokens} tokens a side; raise it")
-    text = TrainingSet(examples, pairs, shares, data.batch_tokens, recipe.text.dropout, recipe.training.seed)
+    dropout, seed = recipe.text.dropout, recipe.training.seed
+    guides = pairs if recipe.loss.guided else []
+    links = [piece_links(pair, vocabularies.source, vocabularies.target) for pair in guides]
+    text = TrainingSet(examples, pairs, shares, data.batch_tokens, dropout, seed, links)
     greedy = recipe.decoding.model_copy(update={"beam": 1, "n_best": 1})
     validation = Validation(loaded.validation, greedy, BLEU_SENTENCES, loaded.parts)
     task = Translation(text, validation, vocabularies, recipe.loss)
@@ -138,10 +146,12 @@ def translation(recipe: Recipe, loaded: Loaded, vocabularies: Vocabularies) -> t
 
 
 def fingerprint(pairs: Sequence[Pair]) -> str:
-    """sha256 of the text in its order."""
+    """sha256 of the text in its order, and of its alignments where it has any."""
     digest = hashlib.sha256()
     for pair in pairs:
         digest.update(f"{pair.source}\n{pair.target}\n".encode())
+        if pair.alignment is not None:
+            digest.update(f"{pair.alignment}\n".encode())
     return digest.hexdigest()
 
 

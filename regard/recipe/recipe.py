@@ -59,6 +59,20 @@ class Recipe(Section):
         return self
 
     @model_validator(mode="after")
+    def guides_exist(self) -> "Recipe":
+        guided = self.loss.guided
+        if guided and not any(corpus.alignment for corpus in self.data.corpora):
+            raise ValueError(
+                f"loss.guided: {guided:g}, but no corpus has an alignment to learn from; give one, or say 0"
+            )
+        if guided and self.text.dropout:
+            raise ValueError(
+                f"text.dropout: {self.text.dropout:g}, but loss.guided needs to know which word each token belongs to, "
+                "and of sampled subwords that is not known; set one of them to 0"
+            )
+        return self
+
+    @model_validator(mode="after")
     def positions_reach(self) -> "Recipe":
         """Learned positions end where their table ends: not in the middle of a run."""
         rows = learned_positions(self.model)

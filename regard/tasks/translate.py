@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float, Int, Int32
 from torch import Tensor, nn
 
 from regard.data.batches import Share, largest, plan_epoch
@@ -19,10 +19,14 @@ from regard.data.pairs import Pair
 from regard.decoding.bulk import pad, score_pairs, source_rows, translate
 from regard.decoding.options import SearchOptions
 from regard.evaluation.scores import bleu, exact_match
+from regard.explaining.alignment import cross_attentions
+from regard.explaining.record import watch
 from regard.layers.consistency import projected_consistency
+from regard.layers.guidance import alignment_cross_entropy
 from regard.layers.loss import Loss, perplexity, projected_cross_entropy
 from regard.models.interface import SequenceToSequence
 from regard.models.penalties import penalties
+from regard.tasks.guiding import gold_weights, taught_head
 from regard.tasks.options import LossOptions
 from regard.text.special import BOS
 from regard.text.tokeniser import Tokeniser
@@ -39,6 +43,7 @@ class Batch:
     inputs: Int[Tensor, "n t"]
     targets: Int[Tensor, "n t"]
     mask: Bool[Tensor, "n t"]
+    alignment: Float[Tensor, "n t s"] | None = None  # where each step should look, for guided attention
 
 
 def collate(
@@ -124,7 +129,10 @@ class Vocabularies:
 
 @dataclass(frozen=True)
 class TrainingSet:
-    """The examples of all corpora in one row, the pairs they were cut from, and each corpus's share of an epoch."""
+    """The examples of all corpora in one row, the pairs they were cut from, and each corpus's share of an epoch.
+
+    `links`, for guided attention, are the (target, source) tokens of each example that belong to linked words.
+    """
 
     examples: Sequence[Example]
     pairs: Sequence[Pair]
@@ -132,6 +140,7 @@ class TrainingSet:
     batch_tokens: int
     dropout: float  # of subword merges
     seed: int
+    links: Sequence[Int32[np.ndarray, "_ 2"]] = ()
 
 
 @dataclass(frozen=True)
@@ -177,6 +186,15 @@ class Translation:
         return largest(self.batches(0), self.lengths)
 
     def collate(self, plan: Plan, epoch: int) -> Batch:
+        batch, links = self.texts(plan, epoch), self.data.links
+        if not links:
+            return batch
+        tokens, sources = batch.targets.shape[1], batch.source.shape[1]
+        gold = gold_weights([links[int(i)] for i in plan], tokens, sources, self.options.guided_step)
+        return replace(batch, alignment=gold)
+
+    def texts(self, plan: Plan, epoch: int) -> Batch:
+        """The batch without what is known of its alignment."""
         sides = [self.sides(int(i), epoch) for i in plan]
         sources, targets = [source for source, _ in sides], [target for _, target in sides]
         if not (self.options.source_word_dropout or self.options.target_word_dropout):
@@ -204,6 +222,20 @@ class Translation:
 
     def loss(self, model: nn.Module, batch: Batch) -> Loss:
         assert isinstance(model, SequenceToSequence)
+        return self.text_loss(model, batch) if batch.alignment is None else self.guided_loss(model, batch)
+
+    def guided_loss(self, model: SequenceToSequence, batch: Batch) -> Loss:
+        """Shown is the loss of the text, learned from is that and λ times how far the taught head looks elsewhere."""
+        assert batch.alignment is not None
+        modules = cross_attentions(model)
+        layer, head = taught_head(self.options, len(modules))
+        with watch(modules[layer - 1]) as calls:
+            found = self.text_loss(model, batch)
+        looked = torch.cat(calls[""], dim=2)[:, head - 1]
+        astray = alignment_cross_entropy(looked, batch.alignment.to(looked))
+        return replace(found, total=found.total + felt(self.options.guided * astray))
+
+    def text_loss(self, model: SequenceToSequence, batch: Batch) -> Loss:
         smoothing, agreement = self.options.smoothing, self.options.rdrop
         if agreement:
             return penalised(model, lambda: consistent_loss(model, batch, smoothing, agreement))

@@ -1,0 +1,115 @@
+"""Word alignment from cross-attention: the source word that each target word looks at most."""
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from regard.evaluation.alignment import Links
+from regard.explaining.record import kinds, watch
+from regard.models.interface import SequenceToSequence
+from regard.text.special import BOS, EOS
+
+Step = Literal["reading", "writing"]
+
+
+@dataclass(frozen=True)
+class Look:
+    """Which weights say what a target token looks at: of one head, the mean of a layer (no head), of all (no layer).
+
+    Layers of the decoder and heads count from 1. At the step `writing` the token is what the decoder is about to say;
+    at `reading`, one step later, it is what the decoder has just been given. Chen et al. 2020 call that Shift-Att.
+    """
+
+    layer: int | None = None
+    head: int | None = None
+    step: Step = "reading"
+
+    def __str__(self) -> str:
+        layer = "mean of all layers and heads" if self.layer is None else f"layer {self.layer}"
+        head = "" if self.layer is None else ", mean of its heads" if self.head is None else f", head {self.head}"
+        return f"{layer}{head}, {self.step}"
+
+
+def every_look(layers: int, heads: int) -> list[Look]:
+    """Each head, the mean of each layer, the mean of all; at both steps."""
+    found: list[Look] = []
+    for step in get_args(Step):
+        found += [Look(layer, head, step) for layer in range(1, layers + 1) for head in range(1, heads + 1)]
+        found += [Look(layer, None, step) for layer in range(1, layers + 1)]
+        found.append(Look(None, None, step))
+    return found
+
+
+# ---------------------------------------------------------------- tokens
+def cross_attentions(model: SequenceToSequence) -> list[nn.Module]:
+    """The attention modules that look at the source, lowest first; none in a model without attention."""
+    names = [name for name, module in model.named_modules() if callable(getattr(module, "weights", None))]
+    return [model.get_submodule(name) for name, kind in kinds(names).items() if kind == "cross"]
+
+
+@torch.no_grad()
+def cross_weights(
+    model: SequenceToSequence, source: Int[Tensor, "n s"], mask: Bool[Tensor, "n s"], inputs: Int[Tensor, "n t"]
+) -> Float[Tensor, "n l h t s"]:
+    """What every head gives to each source token while the decoder reads `inputs`, teacher-forced; padding gets 0.
+
+    The model has attention, and the caller puts it in eval mode.
+    """
+    with ExitStack() as stack:
+        calls = [stack.enter_context(watch(module)) for module in cross_attentions(model)]
+        model.decoder.features(inputs, model.decoder.begin(model.encode(source, mask)))
+    return torch.stack([torch.cat(each[""], dim=2) for each in calls], dim=1)
+
+
+def attention_sizes(model: SequenceToSequence) -> tuple[int, int]:
+    """How many layers of the decoder look at the source, and with how many heads; (0, 0) where none does."""
+    if not cross_attentions(model):
+        return 0, 0
+    source, inputs = torch.tensor([[EOS]]), torch.tensor([[BOS]])
+    _, layers, heads, _, _ = cross_weights(model, source, source == EOS, inputs).shape
+    return layers, heads
+
+
+def looked(weights: Float[Tensor, "l h t s"], look: Look) -> Float[Tensor, "u s"]:
+    """What each token of the target looks at: u = t − 1 of them, for the first input is the start token."""
+    if look.layer is None:
+        chosen = weights.mean((0, 1))
+    elif look.head is None:
+        chosen = weights[look.layer - 1].mean(0)
+    else:
+        chosen = weights[look.layer - 1, look.head - 1]
+    return chosen[1:] if look.step == "reading" else chosen[:-1]
+
+
+# ---------------------------------------------------------------- words
+def belonging(pieces: Sequence[range], words: int) -> Float[Tensor, "words pieces"]:
+    """1 where the piece has a part of the word; see `words_of`."""
+    found = torch.zeros(words, len(pieces))
+    for place, numbers in enumerate(pieces):
+        found[numbers.start : numbers.stop, place] = 1
+    return found
+
+
+def word_weights(
+    weights: Float[Tensor, "t s"], target: Float[Tensor, "w t"], source: Float[Tensor, "v s"]
+) -> Float[Tensor, "w v"]:
+    """A[i, j] = mean over the pieces t of target word i of Σ over the pieces s of source word j of weights[t, s].
+
+    What was given to the end token belongs to no word, so a row may sum to less than 1. A word without pieces gets 0.
+    """
+    target, source = target.to(weights), source.to(weights)
+    return target @ weights @ source.mT / target.sum(-1, keepdim=True).clamp(min=1)
+
+
+def strongest(weights: Float[Tensor, "w v"], threshold: float) -> Links:
+    """Each target word with the source word that it gives most to, if that is anything and at least the threshold."""
+    if not weights.numel():
+        return frozenset()
+    most, words = weights.max(-1)
+    rows = enumerate(zip(words.tolist(), most.tolist(), strict=True))
+    return frozenset((source, target) for target, (source, weight) in rows if weight > 0 and weight >= threshold)
