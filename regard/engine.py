@@ -2,13 +2,16 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Literal, Protocol, overload, runtime_checkable
 
 from regard.data.pairs import Pair
 from regard.decoding.bulk import LONGEST, draw, score_pairs, translate, write
+from regard.decoding.constrained import translate_with
 from regard.decoding.ensemble import together
 from regard.decoding.options import SamplingOptions, SearchOptions
+from regard.decoding.phrases import Phrase, Seams, phrases_of
 from regard.decoding.shortlist import Shortlist
 from regard.errors import DecodingError, ModelFormatError
 from regard.exporting.ctranslate2 import Exported, is_exported, open_model
@@ -17,6 +20,7 @@ from regard.layers.loss import perplexity
 from regard.recipe.folder import ModelFolder, read_model
 from regard.recipe.inference import for_inference
 from regard.tasks.translate import Vocabularies
+from regard.text.spelling import Speller, can_read
 
 
 @dataclass(frozen=True)
@@ -67,9 +71,21 @@ class Engine(Protocol):
     search: SearchOptions
 
     def translate(
-        self, texts: Sequence[str], search: SearchOptions | None = None, prefixes: Sequence[str] | None = None
+        self,
+        texts: Sequence[str],
+        search: SearchOptions | None = None,
+        prefixes: Sequence[str] | None = None,
+        required: Sequence[Sequence[str]] | None = None,
     ) -> list[Translation]:
-        """One translation a text, in order. A blank text stays blank. `prefixes`: how each output must begin."""
+        """One translation a text, in order. A blank text stays blank. `prefixes`: how each output must begin.
+
+        `required`: for each text the words that its output must contain, each as often as it is given and not more
+        often, and not as part of a longer word.
+        """
+        ...
+
+    def spells(self, phrase: str) -> bool:
+        """Whether the model can read this phrase, and be required to write it."""
         ...
 
     def write(self, texts: Sequence[str], search: SearchOptions | None = None) -> list[str]:
@@ -88,9 +104,9 @@ class Engine(Protocol):
 class TorchEngine:
     """An Engine that computes with torch: every family, every way to decode.
 
-    With a shortlist, a search chooses among the ids that it lists for each batch. Scores are of the whole vocabulary;
-    the share of what is not listed is estimated. With `others`, all models speak as one, by the mean of their
-    probabilities; what a recipe decides is decided by that of the first.
+    With a shortlist, a search chooses among the ids that it lists for each batch, unless words are required. Scores are
+    of the whole vocabulary; the share of what is not listed is estimated. With `others`, all models speak as one, by
+    the mean of their probabilities; what a recipe decides is decided by that of the first.
     """
 
     def __init__(
@@ -105,11 +121,23 @@ class TorchEngine:
         self.words = Words(folder.vocabularies)
 
     def translate(
-        self, texts: Sequence[str], search: SearchOptions | None = None, prefixes: Sequence[str] | None = None
+        self,
+        texts: Sequence[str],
+        search: SearchOptions | None = None,
+        prefixes: Sequence[str] | None = None,
+        required: Sequence[Sequence[str]] | None = None,
     ) -> list[Translation]:
         full, sources, starts = self.words.read(texts, prefixes)
-        found = translate(self.speaker, sources, search or self.search, prefixes=starts, shortlist=self.shortlist)
+        options = search or self.search
+        if required is None:
+            found = translate(self.speaker, sources, options, prefixes=starts, shortlist=self.shortlist)
+        else:
+            phrases = self.words.phrases(required, texts, full)
+            found = translate_with(self.speaker, sources, options, phrases, self.words.seams, prefixes=starts)
         return self.words.spread(texts, full, found)
+
+    def spells(self, phrase: str) -> bool:
+        return can_read(self.vocabularies.source, phrase) and bool(self.words.speller.spellings(phrase))
 
     def write(self, texts: Sequence[str], search: SearchOptions | None = None) -> list[str]:
         full, sources, _ = self.words.read(texts)
@@ -135,10 +163,20 @@ class CTranslate2Engine:
         self.words = Words(exported.vocabularies)
 
     def translate(
-        self, texts: Sequence[str], search: SearchOptions | None = None, prefixes: Sequence[str] | None = None
+        self,
+        texts: Sequence[str],
+        search: SearchOptions | None = None,
+        prefixes: Sequence[str] | None = None,
+        required: Sequence[Sequence[str]] | None = None,
     ) -> list[Translation]:
         full, sources, starts = self.words.read(texts, prefixes)
+        if required is not None:
+            raise DecodingError("required: the ctranslate2 engine cannot be held to given words; use the torch engine")
         return self.words.spread(texts, full, self.searcher.translate(sources, search or self.search, starts))
+
+    def spells(self, phrase: str) -> bool:  # noqa: ARG002
+        """Never: there is no way to require anything here."""
+        return False
 
     def write(self, texts: Sequence[str], search: SearchOptions | None = None) -> list[str]:
         return [translation.text for translation in self.translate(texts, search)]
@@ -200,6 +238,31 @@ class Words:
         if target.decode(ids) != prefix:
             raise DecodingError(f"prefix {prefix!r}: has characters that the vocabulary lacks; leave them out")
         return ids
+
+    @cached_property
+    def speller(self) -> Speller:
+        """Asks the vocabulary for each of its tokens, so it is made when the first words are required."""
+        return Speller(self.vocabularies.target)
+
+    @property
+    def seams(self) -> Seams:
+        return Seams(self.speller.begins, self.speller.ends)
+
+    def phrases(
+        self, required: Sequence[Sequence[str]], texts: Sequence[str], full: Sequence[int]
+    ) -> list[list[Phrase]]:
+        """What the outputs of the texts that have words must contain."""
+        if len(required) != len(texts):
+            raise DecodingError(f"required: {len(required)} lists for {len(texts)} texts; give one each, [] for none")
+        return [phrases_of(self.spellings(phrase) for phrase in required[i]) for i in full]
+
+    def spellings(self, phrase: str) -> tuple[tuple[int, ...], ...]:
+        if not phrase.strip() or phrase != phrase.strip():
+            raise DecodingError(f"required {phrase!r}: expected words without white space around them")
+        found = self.speller.spellings(phrase)
+        if not found:
+            raise DecodingError(f"required {phrase!r}: has characters that the vocabulary lacks; require other words")
+        return tuple(found)
 
     def spread(self, texts: Sequence[str], full: Sequence[int], found: Sequence[Sequence[Found]]) -> list[Translation]:
         """What was found for the texts that have words, put back among those that have none."""

@@ -25,6 +25,7 @@ import torch
 from regard.decoding.options import SearchOptions
 from regard.engine import Candidate, Engine, Translation, load
 from regard.errors import DecodingError, RegardError
+from regard.faithful import Wishes, wishes_from
 
 WINDOW = 2048  # lines sorted by length together; two windows are held at a time, however long the file
 LARGE, SMALL = 32000, 3000  # characters given to a worker at once, at most and at least
@@ -38,8 +39,8 @@ START = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from regard.wo
 class Workers:
     """Processes that hold one model. `with Workers(model, 2) as workers`: they end with the block, however it ends."""
 
-    def __init__(self, model: Path, count: int, *, shortlist: bool = False) -> None:
-        self._workers = [Worker(model, shortlist) for _ in range(count)]
+    def __init__(self, model: Path, count: int, *, shortlist: bool = False, wishes: Wishes | None = None) -> None:
+        self._workers = [Worker(model, shortlist, wishes or Wishes()) for _ in range(count)]
         self._free: SimpleQueue[Worker] = SimpleQueue()
         self._pool = ThreadPoolExecutor(count)  # a thread does nothing but wait for its worker
 
@@ -133,10 +134,10 @@ def gather(window: Sequence[str], parts: Sequence[tuple[list[int], "Future[list[
 class Worker:
     """One process, as its parent sees it."""
 
-    def __init__(self, model: Path, shortlist: bool) -> None:
+    def __init__(self, model: Path, shortlist: bool, wishes: Wishes) -> None:
         one_thread = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}  # read when torch is imported
         self.process = subprocess.Popen(
-            [sys.executable, "-c", START, json.dumps(sys.path), str(model), json.dumps(shortlist)],
+            [sys.executable, "-c", START, json.dumps(sys.path), str(model), json.dumps(shortlist), wishes.to_json()],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env={**os.environ, **one_thread},
@@ -185,7 +186,8 @@ def main() -> None:
     torch.set_num_threads(1)
     with os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="ascii") as answers:
         os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-        serve(lambda: load(sys.argv[2], shortlist=json.loads(sys.argv[3])), sys.stdin, answers)
+        wishes, shortlist = wishes_from(sys.argv[4]), json.loads(sys.argv[3])
+        serve(lambda: wishes.over(load(sys.argv[2], shortlist=shortlist)), sys.stdin, answers)
 
 
 def serve(open_engine: Callable[[], Engine], requests: Iterable[str], answers: TextIOBase) -> None:

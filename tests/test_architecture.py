@@ -22,6 +22,7 @@ FLOORS = [  # a module may import its own folder and any lower floor, nothing el
     {"recipe"},
     {"exporting", "published"},
     {"aligner", "engine", "explainer", "generator", "parser", "reader", "viewer"},
+    {"documents", "faithful"},
     {"jobs", "workers", "request"},
     {"card"},
     {"run"},

@@ -99,8 +99,8 @@ def test_chrf_is_what_candidates_agree_by(regard, model):
 class Helper:
     """As much of `Workers` as a search needs, without the processes."""
 
-    def __init__(self, model, count, *, shortlist):
-        self.engine, self.count, self.shortlist = load(model), count, shortlist
+    def __init__(self, model, count, *, shortlist, wishes):
+        self.engine, self.count, self.shortlist = wishes.over(load(model)), count, shortlist
         self.search = self.engine.search
 
     def __enter__(self):

@@ -42,7 +42,7 @@ def test_many_lines_call_for_workers_and_few_do_not(regard, model, monkeypatch):
     class AskedError(Exception):
         pass
 
-    def workers(model, count, *, shortlist):
+    def workers(model, count, *, shortlist, wishes):
         asked.append(count)
         raise AskedError
 

@@ -26,6 +26,27 @@ CONSENSUS = (
 ASK = click.option(
     "--ask", default="", help='Put before every input, such as "translate English to German: ": a task of several.'
 )
+KEEPING = (
+    click.option(
+        "--glossary", type=FILE, help="A file of terms: source, tab, target. Where one occurs, so does the other."
+    ),
+    click.option("--keep", multiple=True, metavar="TERM", help="A term that is not translated; repeatable."),
+    click.option(
+        "--keep-placeholders/--no-keep-placeholders",
+        default=True,
+        show_default=True,
+        help="Never lose or change %s, {name}, tags, URLs, e-mail addresses, or numbers with units.",
+    ),
+    click.option(
+        "--format",
+        "form",
+        type=click.Choice(["lines", "text", "html"]),
+        default="lines",
+        show_default=True,
+        help="lines: a line in, a line out. text, html: one text, translated sentence by sentence, its shape kept.",
+    ),
+    click.option("--language", metavar="CODE", help="With --format text or html: the source language, for example en."),
+)
 DRAWING = (
     click.option("--sample", is_flag=True, help="Draw outputs at random instead of searching for the best."),
     click.option("--temperature", type=float, help="With --sample: below 1 is safer."),
@@ -60,6 +81,7 @@ def each(*options: Callable[[Command], Command]) -> Callable[[Command], Command]
 @each(*DRAWING)
 @TOGETHER
 @each(*CONSENSUS)
+@each(*KEEPING)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line, with scores and tokens.")
 @ENGINE
 @WORKERS
@@ -71,6 +93,8 @@ def translate(model: Path, **options: Any) -> None:
       regard translate models/en-de < in.txt > out.txt
       echo "A man rides a bike." | regard translate models/en-de --beam 8 --n-best 3 --json
       regard translate models/seed1 --with models/seed2 --with models/seed3 < in.txt > out.txt
+      regard translate models/en-de --glossary terms.tsv --keep Regard < in.txt > out.txt
+      regard translate models/en-de --format html < page.en.html > page.de.html
     """
     with large_import():
         from regard.commands.translate import TranslateRequest, translate_lines

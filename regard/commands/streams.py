@@ -38,6 +38,19 @@ def input_lines(path: Path | None) -> Iterator[str]:
     return read_lines(path)
 
 
+def input_text(path: Path | None) -> str:
+    """All of a file, or of stdin, with its white space as it is."""
+    name, raw = ("stdin", sys.stdin.buffer.read()) if path is None else (str(path), path.read_bytes())
+    try:
+        text = raw.decode()
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        raise DataError(f"{name}, line {line}: not UTF-8; convert the text, for example with iconv") from None
+    if "\0" in text:
+        raise DataError(f"{name}, line {text[: text.index(chr(0))].count(chr(10)) + 1}: a NUL character; is this text?")
+    return text
+
+
 @contextmanager
 def writing(path: Path | None) -> Iterator[IO[str]]:
     """stdout, or a file that appears under its name only when it is complete."""

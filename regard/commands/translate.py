@@ -5,22 +5,27 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, replace
 from itertools import chain, islice
 from pathlib import Path
+from typing import Literal
 
 from regard.commands.options import checked
-from regard.commands.streams import chunked, input_lines, one_line, to_json, writing
+from regard.commands.streams import chunked, input_lines, input_text, one_line, to_json, writing
 from regard.decoding.consensus import UTILITIES, UtilityName, by_agreement
 from regard.decoding.options import SamplingOptions, SearchOptions
+from regard.documents import translate_html, translate_text
 from regard.engine import Engine, Translation, load
 from regard.errors import DecodingError
+from regard.faithful import Wishes
 from regard.workers import Workers, cores
 
 CHUNK = 1024  # lines translated together: enough to batch by length, few enough to see output flow
 MANY = 1000  # lines from which on worker processes, which take seconds to start, save more than that
 WIDEST = 64  # the largest beam
 SEED = 1  # of samples for which none was given
-SEARCHING = ("beam", "length_penalty", "prefix", "workers", "shortlist")  # options that mean nothing to sampling
+# Options that mean nothing to sampling.
+SEARCHING = ("beam", "length_penalty", "prefix", "workers", "shortlist", "glossary", "keep")
 DRAWING = ("temperature", "top_k", "top_p", "seed")  # and those that mean nothing to search
 UTILITY: UtilityName = "chrf"  # by which candidates agree, if nobody says
+Form = Literal["lines", "text", "html"]  # of the input, and so of the output
 
 
 @dataclass(frozen=True)
@@ -46,6 +51,11 @@ class TranslateRequest:
     others: tuple[Path, ...] = ()  # models that speak together with the first
     mbr: int | None = None  # candidates of which the most agreed one is chosen
     utility: UtilityName | None = None
+    glossary: Path | None = None  # source term, tab, target term
+    keep: tuple[str, ...] = ()  # terms that are not translated
+    keep_placeholders: bool = False
+    form: Form = "lines"
+    language: str | None = None  # of the source, by whose rules sentences end
 
     @property
     def only_text(self) -> bool:
@@ -61,13 +71,20 @@ class TranslateRequest:
         """What the model reads; a blank line stays blank."""
         return self.ask + line if line.strip() else line
 
+    @property
+    def wishes(self) -> Wishes:
+        return Wishes(self.keep_placeholders, self.keep, self.glossary)
+
     def open(self, model: Path) -> Engine:
-        return load(model, self.engine, shortlist=self.shortlist, others=self.others)
+        return self.wishes.over(load(model, self.engine, shortlist=self.shortlist, others=self.others))
 
 
 def translate_lines(model: Path, request: TranslateRequest) -> None:
-    """Every input line gives `n_best` output lines, in order; a blank line stays blank."""
+    """Every input line gives `n_best` output lines, in order; a blank line stays blank. Or one text becomes another."""
     refuse_unheard(request)
+    if request.form != "lines":
+        translate_whole(request.open(model), request)
+        return
     lines = map(request.asked, input_lines(request.source))
     with ExitStack() as stack:
         parts = stack.enter_context(speaking(model, request, lines, lambda: request.open(model)))
@@ -85,7 +102,7 @@ def speaking(
     first = list(islice(lines, MANY))
     lines, count = chain(first, lines), worker_count(request, len(first))
     if count > 1:
-        with Workers(model, count, shortlist=request.shortlist) as workers:
+        with Workers(model, count, shortlist=request.shortlist, wishes=request.wishes) as workers:
             options = search_options(workers.search, request)
             if request.only_text:
                 yield chunked(map(one_line, workers.write(lines, options)), CHUNK)
@@ -109,12 +126,13 @@ def refuse_unheard(request: TranslateRequest) -> None:
     """An option that would change nothing is a mistake."""
     unheard, where = (SEARCHING, "without") if request.sample else (DRAWING, "with")
     for name in unheard:
-        if getattr(request, name) not in (None, False):
+        if getattr(request, name) not in (None, False, ()):
             raise DecodingError(f"--{name.replace('_', '-')}: has an effect only {where} --sample; change one of them")
     if request.workers is not None and request.engine != "torch":
         raise DecodingError(f"--workers: {request.engine} uses all cores by itself; leave it out")
     if (request.workers or 1) > 1 and request.others:
         raise DecodingError(f"--workers {request.workers}: models that speak together take one process; leave it out")
+    refuse_lines(request)
     if request.utility and not request.mbr:
         raise DecodingError("--utility: has an effect only with --mbr; change one of them")
     if request.mbr and not request.sample and not request.mbr <= (request.beam or WIDEST) <= WIDEST:
@@ -124,6 +142,31 @@ def refuse_unheard(request: TranslateRequest) -> None:
         )
     if request.n_best > request.candidates:
         raise DecodingError(f"--n-best: {request.n_best} of {request.mbr} candidates; raise --mbr or lower --n-best")
+
+
+def refuse_lines(request: TranslateRequest) -> None:
+    """What only lines can be asked for, and what only whole texts can."""
+    if request.form == "lines":
+        if request.language:
+            raise DecodingError("--language: has an effect only with --format text or html; change one of them")
+        return
+    asked = {"json": request.as_json, "sample": request.sample, "n-best": request.n_best > 1, "ask": bool(request.ask)}
+    asked |= {name: getattr(request, name) is not None for name in ("prefix", "mbr", "workers")}
+    for name in asked:
+        if asked[name]:
+            raise DecodingError(f"--{name}: is for lines, not with --format {request.form}; leave one of them out")
+
+
+def translate_whole(engine: Engine, request: TranslateRequest) -> None:
+    """The whole input as one text, cut into sentences and put back with its white space, or with its tags."""
+    text = input_text(request.source)
+    search = search_options(engine.search, request)
+    if request.form == "html":
+        found = translate_html(engine, text, search, language=request.language)
+    else:
+        found = translate_text(engine, text, search, language=request.language)
+    with writing(request.output) as out:
+        out.write(found)
 
 
 def said(engine: Engine, lines: Sequence[str], request: TranslateRequest) -> list[str]:

@@ -191,7 +191,7 @@ class DataOptions(Section):
     def lines_stay(self) -> "DataOptions":
         if self.bad_lines == "drop" and any(corpus.alignment for corpus in self.corpora):
             raise ValueError("bad_lines: drop would part pairs from the lines of their alignment; repair them instead")
-        if self.valid is not None and self.valid.alignment is not None:
+        if any(corpus.alignment for corpus in self.valid):
             raise ValueError("valid.alignment: nothing is learned from it; leave it out")
         return self
 

@@ -120,6 +120,33 @@ class Found:
                 self.to_beat[sentence] = found[self.n_best - 1].score
 
 
+@runtime_checkable
+class Pick(Protocol):
+    """Says which continuations are worth a place, where the likeliest are not: best first, of `k` at most.
+
+    Gives what `best_continuations` gives: totals, and of each the hypothesis and the column; −∞ fills up. The search
+    keeps `width` hypotheses of each sentence.
+    """
+
+    width: int
+
+    def __call__(
+        self, log_probs: Float[Tensor, "rows vocab"], beam: Beam, k: int
+    ) -> tuple[Float[Tensor, "n c"], Int[Tensor, "n c"], Int[Tensor, "n c"]]: ...
+
+
+class Likeliest:
+    """The Pick of an ordinary search."""
+
+    def __init__(self, width: int) -> None:
+        self.width = width
+
+    def __call__(
+        self, log_probs: Float[Tensor, "rows vocab"], beam: Beam, k: int
+    ) -> tuple[Float[Tensor, "n c"], Int[Tensor, "n c"], Int[Tensor, "n c"]]:
+        return best_continuations(log_probs, beam.total, k)
+
+
 Continuations = tuple[Tensor, Tensor, Tensor, Tensor]
 # features of a beam's rows → its k best continuations: total, hypothesis, column, log p of the token
 Choose = Callable[[Tensor, Beam, int], Continuations]
@@ -248,9 +275,16 @@ def collect_cut(beam: Beam, over: Bool[Tensor, " n"], found: Found) -> None:
     found.add(beam, (empty[:, None] & (beam.total > -torch.inf)).nonzero(), finished=False)
 
 
+def first_alive(grown: Beam, ends: Bool[Tensor, "n k"], width: int) -> tuple[Beam, Int[Tensor, "n w"]]:
+    """The first `width` continuations that do not end, in their order, and their columns; −∞ where there are fewer."""
+    total = grown.total.masked_fill(ends, -torch.inf)
+    order = (total == -torch.inf).int().argsort(dim=1, stable=True)[:, :width]
+    return replace(grown.pick(order), total=total.gather(1, order)), order
+
+
 def is_over(live: Beam, found: Found, limits: Int[Tensor, " n"], options: SearchOptions) -> Bool[Tensor, " n"]:
     """Which sentences need no further step: see beam_search."""
-    length, best = live.tokens.shape[-1], live.total[:, 0]
+    length, best = live.tokens.shape[-1], live.total.amax(1)
     to_beat = found.to_beat[live.sentences]
     hopeless = attainable(best, length, limits, options.length_penalty) <= to_beat
     # A sure model's poor hypotheses end early and soon make up the number: they must not cut off the good one.
@@ -290,6 +324,7 @@ def beam_search(
     prefix: Sequence[Sequence[int]] | None = None,
     adjust: Sequence[Adjust] = (),
     narrow: Narrowed | None = None,
+    pick: Pick | None = None,
 ) -> list[list[Hypothesis]]:
     """For each sentence the n_best hypotheses under log p / length**length_penalty, best first.
 
@@ -297,23 +332,25 @@ def beam_search(
     length is met, or nothing alive can still enter its n best; the last changes no result. Lengths count the end
     token, and so do `max_lengths`. A hypothesis cut at the maximum length is returned only where none finished. Tokens
     of a forced `prefix` count in the scores. With a `narrow` output layer only its tokens are considered, all of
-    `prefix` must be among them, and `adjust` speaks of its columns. The caller puts the model in eval mode.
+    `prefix` must be among them, and `adjust` speaks of its columns. With a `pick`, other hypotheses than the likeliest
+    live on. The caller puts the model in eval mode.
     """
     check_lengths(max_lengths, memory)
-    n, width, device = len(max_lengths), options.beam, max_lengths.device
+    best: Pick = pick or Likeliest(options.beam)
+    n, width, device = len(max_lengths), best.width, max_lengths.device
     forced, found = prefix_table(prefix, max_lengths, eos), Found(n, options, device)
     forced = forced if narrow is None else narrow.columns_of(forced)
     state, last = decoder.begin(memory), max_lengths.new_full((n, 1), bos, dtype=torch.long)
     beam, ids = nothing_yet(n, device), narrow.ids if narrow else None
 
-    never = banned(adjust, narrow) if native and not forced.shape[1] else None
+    never = banned(adjust, narrow) if native and not pick and not forced.shape[1] else None
 
     def choose(features: Float[Tensor, "rows d"], part: Beam, k: int) -> Continuations:
         logits = narrow.logits(features) if narrow else decoder.output(features)
         if native and never is not None and logits.dtype == torch.float32 and logits.device.type == "cpu":
             return best_of_logits(native, logits.contiguous(), part.total.contiguous(), never, k)
         log_probs = constrain(log_softmax_(logits)[:, : len(narrow.ids) if narrow else None], part, forced, adjust)
-        total, parent, column = best_continuations(log_probs, part.total, k)
+        total, parent, column = best(log_probs, part, k)
         # Not total − the total before: it would be rounded.
         step = log_probs[
             parent + part.total.shape[1] * torch.arange(len(parent), device=parent.device)[:, None], column
@@ -327,8 +364,7 @@ def beam_search(
         check_possible(grown.total, beam)
         ends = grown.tokens[..., -1] == eos
         collect(grown, ends, found, width)
-        total, order = grown.total.masked_fill(ends, -torch.inf).topk(min(width, grown.total.shape[1]))
-        live = replace(grown.pick(order), total=total)
+        live, order = first_alive(grown, ends, width)
         over = is_over(live, found, max_lengths[live.sentences], options)
         collect_cut(live, over, found)
         origin = torch.arange(len(last), device=device).reshape(beam.total.shape).gather(1, parent.gather(1, order))
