@@ -8,10 +8,10 @@ from typing import Literal, Protocol, overload, runtime_checkable
 
 from regard.data.pairs import Pair
 from regard.decoding.bulk import LONGEST, draw, score_pairs, translate, write
-from regard.decoding.constrained import translate_with
+from regard.decoding.constrained import longest, translate_with
 from regard.decoding.ensemble import together
 from regard.decoding.options import SamplingOptions, SearchOptions
-from regard.decoding.phrases import Phrase, Seams, phrases_of
+from regard.decoding.phrases import Phrase, Seams, Wanted, phrases_of
 from regard.decoding.shortlist import Shortlist
 from regard.errors import DecodingError, ModelFormatError
 from regard.exporting.ctranslate2 import Exported, is_exported, open_model
@@ -88,6 +88,10 @@ class Engine(Protocol):
         """Whether the model can read this phrase, and be required to write it."""
         ...
 
+    def fits(self, text: str, required: Sequence[str], search: SearchOptions | None = None) -> bool:
+        """Whether the longest output for this text has room for these words, which it can spell."""
+        ...
+
     def write(self, texts: Sequence[str], search: SearchOptions | None = None) -> list[str]:
         """The text of the best translation alone: what need not be known of it is not computed."""
         ...
@@ -139,6 +143,11 @@ class TorchEngine:
     def spells(self, phrase: str) -> bool:
         return can_read(self.vocabularies.source, phrase) and bool(self.words.speller.spellings(phrase))
 
+    def fits(self, text: str, required: Sequence[str], search: SearchOptions | None = None) -> bool:
+        wanted = Wanted(self.words.phrases([required], [text], [0])[0], self.words.seams)
+        source = len(self.vocabularies.source.encode(text)) + 1  # the end token
+        return wanted.tokens < longest(wanted, source, search or self.search)
+
     def write(self, texts: Sequence[str], search: SearchOptions | None = None) -> list[str]:
         full, sources, _ = self.words.read(texts)
         lines = write(self.speaker, sources, search or self.search, shortlist=self.shortlist)
@@ -177,6 +186,10 @@ class CTranslate2Engine:
     def spells(self, phrase: str) -> bool:  # noqa: ARG002
         """Never: there is no way to require anything here."""
         return False
+
+    def fits(self, text: str, required: Sequence[str], search: SearchOptions | None = None) -> bool:  # noqa: ARG002
+        """Only nothing."""
+        return not required
 
     def write(self, texts: Sequence[str], search: SearchOptions | None = None) -> list[str]:
         return [translation.text for translation in self.translate(texts, search)]

@@ -142,6 +142,7 @@ def classifier_explainer(path: Path) -> ReadingExplainer:
 
 EXPLAINERS: dict[str, Callable[[Path], Explainer]] = {  # by task
     "translate": TranslationExplainer,
+    "denoise": TranslationExplainer,
     "language-model": TextExplainer,
     "masked": masked_explainer,
     "classify": classifier_explainer,

@@ -112,6 +112,9 @@ class Faithful:
     def spells(self, phrase: str) -> bool:
         return self.engine.spells(phrase)
 
+    def fits(self, text: str, required: Sequence[str], search: SearchOptions | None = None) -> bool:
+        return self.engine.fits(text, required, search)
+
     def accepts(self, text: str, output: str) -> bool:
         targets = Counter(self.targets(text)).items()
         return self.placeholders.are_kept(text, output) and all(
@@ -138,7 +141,7 @@ class Faithful:
         """Translations that keep everything, for texts whose first ones did not."""
         if not texts:
             return []
-        plans = [(i, plan) for i, text in enumerate(texts) if (plan := self.plan(text)) is not None]
+        plans = [(i, plan) for i, text in enumerate(texts) if (plan := self.plan(text, search)) is not None]
         found = [Translation(text, ()) for text in texts]
         if plans:
             starts = None if prefixes is None else [prefixes[i] for i, _ in plans]
@@ -158,7 +161,7 @@ class Faithful:
             found[i] = one
         return found
 
-    def plan(self, text: str) -> Plan | None:
+    def plan(self, text: str, search: SearchOptions | None) -> Plan | None:
         """How to hold a search to what the text asks for; none if it cannot be, or if there is nothing to translate."""
         spans = merged(self.placeholders.find(text))
         outside = "".join(self.outside(text, spans))
@@ -175,7 +178,10 @@ class Faithful:
                 stand_ins.append((name, code))
             said, end = said + text[end:start] + name, stop
             required.append(name)
-        return Plan(said + text[end:], (*required, *self.targets(text)), tuple(stand_ins))
+        said += text[end:]
+        if not self.engine.fits(said, required, search):
+            return None
+        return Plan(said, (*required, *self.targets(text)), tuple(stand_ins))
 
     def outside(self, text: str, spans: Sequence[tuple[int, int]]) -> list[str]:
         """What stands before, between and after the spans; one more than there are."""
@@ -189,7 +195,7 @@ class Faithful:
         cores = [part.strip() for some in parts for part in some]
         asked = [core for core in dict.fromkeys(cores) if any(map(str.isalnum, core))]
         required = [self.targets(core) for core in asked]
-        answers = self.engine.translate(asked, search, None, required if any(required) else None)
+        answers = self.engine.translate(asked, search, None, required if any(required) else None) if asked else []
         said = {core: answer.candidates[0] for core, answer in zip(asked, answers, strict=True)}
         return [self.joined(*item, said) for item in zip(texts, spans, parts, strict=True)]
 
@@ -204,7 +210,8 @@ class Faithful:
         codes = [text[start:end] for start, end in spans]
         whole = fresh[0] + "".join(code + part for code, part in zip(codes, fresh[1:], strict=True))
         tokens = tuple(token for one in used for token in one.tokens)
-        total, worst = sum(one.log_probability for one in used), min((one.score for one in used), default=0.0)
+        total = sum((one.log_probability for one in used), 0.0)
+        worst = min((one.score for one in used), default=0.0)
         kept = whole if self.placeholders.are_kept(text, whole) else text
         return Translation(text, (Candidate(kept, worst, total, tokens),))
 

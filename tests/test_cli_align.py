@@ -150,7 +150,7 @@ def guided(corpus, tmp_path):
 
 def test_a_taught_head_aligns_and_is_where_one_looks(regard, train, guided, files, gold, tmp_path):
     settings = (guided, "loss.guided=1", "loss.guided_head=3")
-    assert train(tmp_path / "m", "--steps", 120, settings=settings).code == 0
+    assert train(tmp_path / "m", "--steps", 60, settings=settings).code == 0
     found = json.loads(regard("align", tmp_path / "m", *files, "--score", gold, "--json").out)
     assert found["look"] == {"layer": 1, "head": 3, "step": "reading"}
     assert found["aer"] < 10

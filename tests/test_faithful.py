@@ -42,6 +42,9 @@ class Shouting:
     def spells(self, phrase):
         return "{" not in phrase
 
+    def fits(self, text, required, search=None):
+        return len(required) < 4
+
 
 def careful(engine, terms=(), glossary=None):
     return Faithful(engine, Placeholders(terms=terms), glossary or {})
@@ -76,6 +79,12 @@ def test_a_model_that_does_not_obey_translates_what_is_between():
     engine = Shouting(obeys=False)
     assert careful(engine).write(["  hi %s, it is %s. ", "%s: {a}"]) == ["  HI %s, IT IS %s. ", "%s: {a}"]
     assert engine.asked[-1] == (["hi", ", it is"], None)
+
+
+def test_more_codes_than_fit_are_put_back_piece_by_piece():
+    engine = Shouting()
+    assert careful(engine).write(["a %s b %s c %s d %s"]) == ["A %s B %s C %s D %s"]
+    assert [required for _, required in engine.asked] == [None, None]
 
 
 def test_codes_without_names_keep_their_order():
@@ -189,6 +198,9 @@ def test_what_cannot_be_required_is_refused(model, engine):
     with pytest.raises(DecodingError, match="do not fit into an output of 4"):
         engine.translate(["ab"], engine.search.model_copy(update={"cap": 4}), required=[["ABCDE"]])
     assert engine.spells("CAB")
+    assert engine.fits("ab", ["CAB"])
+    assert not engine.fits("ab", ["CAB"], engine.search.model_copy(update={"cap": 4}))
+    assert engine.fits("ab", ["CAB"], engine.search.model_copy(update={"cap": 5}))  # a space, three letters, the end
     assert not engine.spells("%s")
 
 

@@ -2,15 +2,19 @@
 
 import json
 import random
+from pathlib import Path
 
 import pytest
+import torch
 import yaml
 from click.testing import CliRunner
 
 from regard.cli.main import regard
 from regard.engine import load
 from regard.errors import RecipeError
+from regard.recipe.folder import WEIGHTS
 from regard.run import Request, foreseen, run
+from regard.training.tensors import read_tensors
 
 SMALL = {"kind": "transformer", "width": 24, "heads": 2, "feedforward": 32, "encoder_layers": 1, "decoder_layers": 1}
 LETTERS = "abcdefgh"
@@ -44,7 +48,7 @@ def model(place):
         "data": {"corpora": parts["train"], "valid": parts["valid"], "batch_tokens": 800},
         "text": {"kind": "characters"},
         "model": SMALL,
-        "training": {"steps": 60, "learning_rate": 0.01, "optimiser": "muon", "validations": 1},
+        "training": {"steps": 200, "learning_rate": 0.01, "optimiser": "muon", "validations": 1, "schedule": "linear"},
     }
     (place / "mixture.yaml").write_text(yaml.safe_dump(tree), encoding="utf-8")
     run(Request(recipe=place / "mixture.yaml", out=place / "model", quiet=True))
@@ -97,7 +101,8 @@ def test_a_test_set_can_be_asked_too(model, place):
 
 
 # ---------------------------------------------------------------- what T5 begins with
-def test_a_model_that_learned_to_write_what_was_left_out_can_be_asked_for_it(place):
+@pytest.fixture(scope="module")
+def denoiser(place):
     draw = random.Random(5)
     lines = [f"the {draw.choice(['red', 'green'])} {draw.choice(['dog', 'cat'])} runs home" for _ in range(120)]
     text = place / "plain.txt"
@@ -105,23 +110,41 @@ def test_a_model_that_learned_to_write_what_was_left_out_can_be_asked_for_it(pla
     settings = [f"model.{key}={value}" for key, value in SMALL.items() if key != "kind"]
     settings += ["task.context=12", "text.sentinels=8", "data.batch_tokens=200", "training.learning_rate=0.01"]
     run(Request(text=(text,), denoise=True, out=place / "denoiser", steps=8, settings=settings, quiet=True))
-    facts = json.loads((place / "denoiser" / "manifest.json").read_bytes())
+    return place / "denoiser"
+
+
+def test_a_model_that_learned_to_write_what_was_left_out_can_be_asked_for_it(denoiser):
+    facts = json.loads((denoiser / "manifest.json").read_bytes())
     assert facts["validation"]["loss"] > 0
-    card = (place / "denoiser" / "README.md").read_text(encoding="utf-8")
+    card = (denoiser / "README.md").read_text(encoding="utf-8")
     assert "8 of them sentinels" in card
     assert "regard train tasks.yaml --start denoiser" in card
-    found = CliRunner().invoke(regard, ["translate", str(place / "denoiser")], input="the <extra_id_0> dog\n")
+    found = CliRunner().invoke(regard, ["translate", str(denoiser)], input="the <extra_id_0> dog\n")
     assert found.exit_code == 0
     assert len(found.output.splitlines()) == 1
+
+
+def test_a_translator_begins_with_all_that_it_learned(denoiser, place):
+    write(place / "pairs.tsv", [f"the dog {i}\trun home {i}" for i in range(40)])
+    still = ["training.learning_rate=1e-12", "training.optimiser=adamw", "data.batch_tokens=400"]
+    run(Request(tsv=place / "pairs.tsv", start=denoiser, out=place / "begun", steps=1, settings=still, quiet=True))
+    before, after = (read_tensors(folder / WEIGHTS) for folder in (denoiser, place / "begun"))
+    assert before.keys() == after.keys()
+    for name in before:
+        torch.testing.assert_close(after[name], before[name], rtol=0, atol=1e-6)
+    assert (place / "begun" / "shared.model").read_bytes() == (denoiser / "shared.model").read_bytes()
 
 
 @pytest.mark.parametrize(
     ("request_", "message"),
     [
         ({"denoise": True}, "--denoise: hides tokens of plain text; give some with --text"),
-        ({"denoise": True, "masked": True, "text": ("a",)}, "--denoise: the other way to hide tokens is --masked"),
+        (
+            {"denoise": True, "masked": True, "text": (Path("a"),)},
+            "--denoise: the other way to hide tokens is --masked",
+        ),
     ],
 )
 def test_what_cannot_be_hidden_is_refused(request_, message):
     with pytest.raises(RecipeError, match=message):
-        foreseen(Request(out="x", **request_))
+        foreseen(Request(out=Path("x"), **request_))

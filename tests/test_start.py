@@ -23,7 +23,7 @@ from regard.viewer import Viewer, load_viewer
 LAYERS = ("model.width=16", "model.heads=2", "model.feedforward=32", "model.encoder_layers=1", "model.decoder_layers=1")
 ONE_LAYER = ("model.width=16", "model.heads=2", "model.feedforward=32", "model.layers=1")
 QUICK = ("data.batch_tokens=300", "training.threads=1", "training.saves=1", "training.validations=1")
-WORDS = ("text.kind=characters", "decoding.cap=40")
+WORDS = ("text.kind=characters", "decoding.cap=40", "decoding.beam=1")
 STILL = (*QUICK, "training.learning_rate=1e-12")  # so that one step changes nothing
 
 

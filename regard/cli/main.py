@@ -5,7 +5,19 @@ import sys
 
 import click
 
-from regard.cli import aligning, comparing, explaining, making, parsing, publishing, reading, seeing, studying, teaching, using  # noqa: F401  (commands join the group as their module is read)
+from regard.cli import (  # noqa: F401  (commands join the group as their module is read)
+    aligning,
+    comparing,
+    explaining,
+    making,
+    parsing,
+    publishing,
+    reading,
+    seeing,
+    studying,
+    teaching,
+    using,
+)
 from regard.cli.group import regard
 from regard.errors import RegardError
 

@@ -151,9 +151,14 @@ def width_for(tokens: int, beam: int) -> int:
     return min(WIDEST, max(beam, IN_BANK * (tokens + 1))) if tokens else beam
 
 
-def limit_for(wanted: Wanted, source: int, start: int, options: SearchOptions) -> int:
+def longest(wanted: Wanted, source: int, options: SearchOptions) -> int:
     """The most tokens of an output, the end token among them: what the phrases need comes on top, up to the cap."""
-    limit = min(options.cap, options.max_length(source) + wanted.tokens)
+    return min(options.cap, options.max_length(source) + wanted.tokens)
+
+
+def limit_for(wanted: Wanted, source: int, start: int, options: SearchOptions) -> int:
+    """`longest`, which must have room for a prefix of `start` tokens and for the phrases."""
+    limit = longest(wanted, source, options)
     if wanted.phrases and start + wanted.tokens >= limit:
         raise DecodingError(
             f"required: {wanted.tokens} tokens beside a prefix of {start} do not fit into an output of {limit}; "

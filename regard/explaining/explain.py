@@ -14,10 +14,12 @@ from regard.explaining.record import Attention, replay
 from regard.explaining.roles import entropy, roles
 from regard.explaining.sides import separates
 from regard.models.interface import SequenceToSequence
+from regard.text.special import BOS, PAD, UNK
 from regard.text.tokeniser import Tokeniser
 
 MOST_WEIGHTS = 10_000_000  # in one explanation: about 100 MB of JSON
 DECIMALS = 6
+NEVER = (PAD, UNK, BOS)
 
 
 @dataclass(frozen=True)
@@ -83,13 +85,15 @@ def row(tokens: Sequence[Token]) -> Int[Tensor, "1 t"]:
 def steps_of(
     log_p: Float[Tensor, "t vocab"], written: Sequence[Token], tokeniser: Tokeniser, alternatives: int
 ) -> Iterator[Step]:
-    """One step for each token that was written."""
-    best = log_p.topk(min(alternatives, log_p.shape[-1]))
-    for token, each, top, ids in zip(written, log_p, best.values.exp().tolist(), best.indices.tolist(), strict=True):
-        own, likeliest = each[token.id], zip(ids, top, strict=True)
+    """One step for each token that was written. No search writes `NEVER`: these are no alternatives."""
+    possible = log_p.index_fill(-1, torch.tensor(NEVER), -torch.inf)
+    best = possible.topk(min(alternatives, log_p.shape[-1] - len(NEVER)))
+    tops, places = best.values.exp().tolist(), best.indices.tolist()
+    for i, (token, top, ids) in enumerate(zip(written, tops, places, strict=True)):
+        own, likeliest = log_p[i, token.id], zip(ids, top, strict=True)
         yield Step(
             probability=float(own.exp()),
-            rank=1 + int((each > own).sum()),
+            rank=1 + int((possible[i] > own).sum()),
             alternatives=tuple(Alternative(id=id, text=tokeniser.name(id), probability=p) for id, p in likeliest),
         )
 

@@ -72,8 +72,8 @@ class Alternative(Part):
 class Step(Part):
     """How the model saw one token of its output before it was written.
 
-    `rank` is 1 for the likeliest token. `alternatives` are the likeliest tokens, the one that was written among them
-    if it is one of these.
+    `rank` is 1 for the likeliest token. `alternatives` are the likeliest tokens that can be written (no padding, no
+    start), the one that was written among them if it is one of these.
     """
 
     probability: Share

@@ -28,7 +28,8 @@ def removals(order: Int[Tensor, " places"], steps: int) -> Float[Tensor, "points
     places = len(order)
     rank = torch.empty_like(order)
     rank[order] = torch.arange(places)
-    hidden = torch.linspace(0, places, steps + 1, dtype=torch.float64).round().long().unique()
+    hidden: Tensor = torch.linspace(0, places, steps + 1, dtype=torch.float64).round().long()
+    hidden = torch.unique(hidden)
     return (rank >= hidden[:, None]).float()
 
 

@@ -50,7 +50,7 @@ def seen_through(
 
     @torch.no_grad()
     def score(masks: Float[Tensor, "n places"]) -> Float[Tensor, "n 1"]:
-        parts = [part.reshape(-1, 1, *image.shape[2:]) for part in masks.to(image.dtype).split(batch)]
+        parts = [part.reshape(-1, 1, *image.shape[2:]) for part in torch.split(masks.to(image.dtype), batch)]
         logits = torch.cat([model(part * image + (1 - part) * behind) for part in parts])
         return logits.softmax(-1)[:, label : label + 1]
 

@@ -17,7 +17,7 @@ def entropy(weights: Float[Tensor, "*heads q k"]) -> Float[Tensor, "*heads"]:
 
     In nats. A query that sees nothing does not count.
     """
-    each = torch.special.entr(weights).sum(-1)
+    each: Tensor = torch.special.entr(weights).sum(-1)
     seen = weights.sum(-1) > 0
     return each.masked_fill(~seen, 0.0).sum(-1) / seen.sum(-1).clamp(min=1)
 

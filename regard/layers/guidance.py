@@ -12,5 +12,5 @@ def alignment_cross_entropy(weights: Float[Tensor, "m t s"], gold: Float[Tensor,
 
     Garg et al. 2019, as a sum. Rows of gold sum to 1, or to 0 where nothing is known of a token.
     """
-    passes = weights.unflatten(0, (-1, len(gold)))
+    passes = weights.view(-1, *gold.shape)
     return -(gold * torch.log(passes + SMALLEST).mean(0)).sum()

@@ -20,8 +20,10 @@ from regard.tasks.classify import Classes, read_labels
 from regard.tasks.options import LanguageModelOptions, TranslateOptions
 from regard.training.tensors import fill, finite, read_tensors, weights
 
+WRITERS = ("translate", "denoise")  # one kind of model and of words
 KIN = {  # task → tasks whose models a run of it can begin with
-    "translate": ("translate",),
+    "translate": WRITERS,
+    "denoise": WRITERS,
     "language-model": ("language-model",),
     "masked": READERS,
     "classify": READERS,
@@ -138,7 +140,7 @@ def start_from(model: nn.Module, recipe: Recipe, lexicon: Lexicon, start: Start)
 
     def shared(name: str) -> bool:
         """Whether a tensor of this name is the same thing in both models."""
-        if start.task != recipe.task.kind:
+        if start.task != recipe.task.kind and start.task in READERS:
             return name.startswith(ENCODER)
         return same_classes or not name.startswith(OUTPUT)
 

@@ -122,7 +122,7 @@ def test_learned_sentinels_stand_for_themselves_in_rising_order(kind):
     tokeniser = learn(LINES, TextOptions(kind=kind, sentinels=3), 1)
     found = find_sentinels(tokeniser)
     assert [tokeniser.name(id) for id in found] == ["<extra_id_0>", "<extra_id_1>", "<extra_id_2>"]
-    assert EOS < found[0]
+    assert found[0] > EOS
     inside = tokeniser.encode("a man <extra_id_1> a bike")
     assert [id for id in inside if id in found] == [found[1]]
     assert tokeniser.decode(tokeniser.encode("two dogs run")) == "two dogs run"

@@ -150,7 +150,7 @@ def test_a_few_steps_teach_the_head():
         return alignment_cross_entropy(calls[""][0][:, 0], batch.alignment.double()).item()
 
     before = astray()
-    for _ in range(60):
+    for _ in range(30):
         optimiser.zero_grad()
         task.loss(model, batch).total.backward()
         optimiser.step()
