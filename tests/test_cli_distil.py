@@ -77,7 +77,7 @@ def test_the_original_pairs_are_kept_when_asked_for(distil, corpus, texts, tmp_p
     recipe = read_recipe(tmp_path / "d" / "student")
     assert [c.target for c in recipe.data.corpora] == [tmp_path / "d" / "teacher.txt", target]
     assert {c.source for c in recipe.data.corpora} == {texts / "source"}
-    assert recipe.data.valid.files == (corpus / "test.source", corpus / "test.target")
+    assert [c.files for c in recipe.data.valid] == [(corpus / "test.source", corpus / "test.target")]
     distil(tmp_path / "e", "--keep-original").refused("--keep-original: given without --target")
     distil(tmp_path / "e", "--target", target).refused("--target: given without --keep-original")
 
