@@ -11,8 +11,8 @@ from regard.data.batches import Share
 from regard.data.labelled import LabelledText, LoadedLabelled, load_labelled
 from regard.errors import RecipeError
 from regard.jobs.interface import Prepared, Verdict
-from regard.jobs.masked import refuse_unused
 from regard.jobs.plain_text import refuse_two_vocabularies
+from regard.jobs.refusals import refuse_unused
 from regard.recipe.build_bert import build_classifier
 from regard.recipe.folder import read_vocabularies, weights_refused
 from regard.recipe.reading import bert, fresh_classifier

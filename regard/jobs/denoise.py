@@ -7,9 +7,8 @@ import torch
 from regard.data.plain import LoadedTexts
 from regard.data.spans import find_sentinels
 from regard.jobs.interface import Prepared, Verdict
-from regard.jobs.masked import refuse_unused
-from regard.jobs.plain_text import fingerprint, learn_one, load_plain, refuse_two_vocabularies, streams
-from regard.recipe.folder import fresh_model, read_vocabularies, refuse_impossible
+from regard.jobs.plain_text import PlainTextJob, fingerprint, refuse_noise, refuse_two_vocabularies, streams
+from regard.recipe.folder import fresh_model, refuse_impossible
 from regard.recipe.presets import choose_denoiser
 from regard.recipe.recipe import Recipe, Tree
 from regard.tasks.denoise import Corruption, Denoising
@@ -18,31 +17,16 @@ from regard.tasks.translate import Vocabularies
 from regard.training.events import Finished
 
 
-class DenoiseJob:
+class DenoiseJob(PlainTextJob):
     """See jobs/interface.py for what each method promises."""
 
     def refuse_impossible(self, recipe: Recipe) -> None:
         refuse_two_vocabularies(recipe)
-        unused = {
-            "text.dropout": recipe.text.dropout,
-            "loss.rdrop": recipe.loss.rdrop,
-            "loss.source_word_dropout": recipe.loss.source_word_dropout,
-            "loss.target_word_dropout": recipe.loss.target_word_dropout,
-        }
-        refuse_unused(unused, "denoise, which leaves out tokens anyway")
+        refuse_noise(recipe, "denoise, which leaves out tokens anyway")
         refuse_impossible(recipe)
-
-    def load(self, recipe: Recipe) -> LoadedTexts:
-        return load_plain(recipe)
 
     def choose(self, loaded: LoadedTexts, name: str) -> Tree:
         return choose_denoiser(sum(map(len, loaded.training)), name)
-
-    def learn(self, recipe: Recipe, loaded: LoadedTexts) -> Vocabularies:
-        return learn_one(recipe, loaded)
-
-    def read(self, folder: Path, recipe: Recipe) -> Vocabularies:
-        return read_vocabularies(folder, recipe)
 
     def prepare(self, recipe: Recipe, loaded: LoadedTexts, lexicon: Vocabularies) -> Prepared:
         options, tokeniser = recipe.task, lexicon.target

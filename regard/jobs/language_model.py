@@ -7,8 +7,8 @@ import torch
 from regard.data.packing import cropped_epoch, packed_epoch
 from regard.data.plain import LoadedTexts
 from regard.jobs.interface import Prepared, Verdict
-from regard.jobs.plain_text import fingerprint, learn_one, load_plain, refuse_two_vocabularies, streams
-from regard.recipe.folder import fresh_model, read_vocabularies, refuse_impossible
+from regard.jobs.plain_text import PlainTextJob, fingerprint, refuse_two_vocabularies, streams
+from regard.recipe.folder import fresh_model, refuse_impossible
 from regard.recipe.presets import choose_language_model
 from regard.recipe.recipe import Recipe, Tree
 from regard.tasks.language_model import HeldOut, LanguageModelling, Rows
@@ -19,24 +19,15 @@ from regard.training.events import Finished
 EPOCHS = {"packed": packed_epoch, "cropped": cropped_epoch}
 
 
-class LanguageModelJob:
+class LanguageModelJob(PlainTextJob):
     """See jobs/interface.py for what each method promises."""
 
     def refuse_impossible(self, recipe: Recipe) -> None:
         refuse_two_vocabularies(recipe)
         refuse_impossible(recipe)
 
-    def load(self, recipe: Recipe) -> LoadedTexts:
-        return load_plain(recipe)
-
     def choose(self, loaded: LoadedTexts, name: str) -> Tree:  # noqa: ARG002
         return choose_language_model(sum(map(len, loaded.training)))
-
-    def learn(self, recipe: Recipe, loaded: LoadedTexts) -> Vocabularies:
-        return learn_one(recipe, loaded)
-
-    def read(self, folder: Path, recipe: Recipe) -> Vocabularies:
-        return read_vocabularies(folder, recipe)
 
     def prepare(self, recipe: Recipe, loaded: LoadedTexts, lexicon: Vocabularies) -> Prepared:
         options, tokeniser = recipe.task, lexicon.target

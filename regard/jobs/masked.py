@@ -6,11 +6,10 @@ import torch
 
 from regard.data.masking import mask_id, word_beginnings
 from regard.data.plain import LoadedTexts
-from regard.errors import RecipeError
 from regard.jobs.interface import Prepared, Verdict
-from regard.jobs.plain_text import fingerprint, learn_one, load_plain, refuse_two_vocabularies, streams
+from regard.jobs.plain_text import PlainTextJob, fingerprint, refuse_noise, refuse_two_vocabularies, streams
 from regard.recipe.build_bert import build_masked
-from regard.recipe.folder import read_vocabularies, weights_refused
+from regard.recipe.folder import weights_refused
 from regard.recipe.reading import bert, fresh_masked
 from regard.recipe.reading_presets import choose_masked
 from regard.recipe.recipe import Recipe, Tree
@@ -20,32 +19,17 @@ from regard.tasks.translate import Vocabularies
 from regard.training.events import Finished
 
 
-class MaskedJob:
+class MaskedJob(PlainTextJob):
     """See jobs/interface.py for what each method promises."""
 
     def refuse_impossible(self, recipe: Recipe) -> None:
         refuse_two_vocabularies(recipe)
-        unused = {
-            "text.dropout": recipe.text.dropout,
-            "loss.rdrop": recipe.loss.rdrop,
-            "loss.source_word_dropout": recipe.loss.source_word_dropout,
-            "loss.target_word_dropout": recipe.loss.target_word_dropout,
-        }
-        refuse_unused(unused, "masked, which hides tokens anyway")
+        refuse_noise(recipe, "masked, which hides tokens anyway")
         with weights_refused(), torch.device("meta"):
             build_masked(bert(recipe), 5, seed=0)
 
-    def load(self, recipe: Recipe) -> LoadedTexts:
-        return load_plain(recipe)
-
     def choose(self, loaded: LoadedTexts, name: str) -> Tree:  # noqa: ARG002
         return choose_masked(sum(map(len, loaded.training)))
-
-    def learn(self, recipe: Recipe, loaded: LoadedTexts) -> Vocabularies:
-        return learn_one(recipe, loaded)
-
-    def read(self, folder: Path, recipe: Recipe) -> Vocabularies:
-        return read_vocabularies(folder, recipe)
 
     def prepare(self, recipe: Recipe, loaded: LoadedTexts, lexicon: Vocabularies) -> Prepared:
         options, tokeniser = recipe.task, lexicon.target
@@ -84,9 +68,3 @@ class MaskedJob:
             text=[f"{prepared.recipe.text.kind} vocabulary of {mask_id(lexicon.target) + 1:,} entries, the mask one"],
             facts={"validation": scores},
         )
-
-
-def refuse_unused(values: dict[str, float], task: str) -> None:
-    for name, value in values.items():
-        if value:
-            raise RecipeError(f"{name}: {value:g} has no meaning for the task {task}; leave it out")

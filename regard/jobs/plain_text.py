@@ -1,6 +1,7 @@
 """What the jobs on plain text share: one vocabulary, a stream to learn from and one held out, and their fingerprint."""
 
 import hashlib
+from pathlib import Path
 
 import numpy as np
 from jaxtyping import Int32
@@ -8,6 +9,8 @@ from jaxtyping import Int32
 from regard.data.packing import join
 from regard.data.plain import LoadedTexts, load_texts
 from regard.errors import RecipeError
+from regard.jobs.refusals import refuse_unused
+from regard.recipe.folder import read_vocabularies
 from regard.recipe.recipe import Recipe
 from regard.tasks.translate import Vocabularies
 from regard.text.learn import learn
@@ -19,15 +22,29 @@ def refuse_two_vocabularies(recipe: Recipe) -> None:
         raise RecipeError(f"text.shared: false, but task {recipe.task.kind} has one vocabulary; leave it true")
 
 
-def load_plain(recipe: Recipe) -> LoadedTexts:
-    data = recipe.data
-    return load_texts(data.texts, data.valid_size, data.bad_lines, recipe.training.seed)
+def refuse_noise(recipe: Recipe, task: str) -> None:
+    """What makes texts or passes differ, for a task that hides tokens as it is."""
+    loss = recipe.loss
+    unused = {"text.dropout": recipe.text.dropout, "loss.rdrop": loss.rdrop}
+    unused |= {"loss.source_word_dropout": loss.source_word_dropout}
+    unused |= {"loss.target_word_dropout": loss.target_word_dropout}
+    refuse_unused(unused, task)
 
 
-def learn_one(recipe: Recipe, loaded: LoadedTexts) -> Vocabularies:
-    """One vocabulary for both sides, of whole documents: line ends are text here."""
-    both = learn(loaded.training, recipe.text, recipe.training.seed)
-    return Vocabularies(both, both)
+class PlainTextJob:
+    """The part of a job on plain text that is the same for all; see jobs/interface.py."""
+
+    def load(self, recipe: Recipe) -> LoadedTexts:
+        data = recipe.data
+        return load_texts(data.texts, data.valid_size, data.bad_lines, recipe.training.seed)
+
+    def learn(self, recipe: Recipe, loaded: LoadedTexts) -> Vocabularies:
+        """One vocabulary for both sides, of whole documents: line ends are text here."""
+        both = learn(loaded.training, recipe.text, recipe.training.seed)
+        return Vocabularies(both, both)
+
+    def read(self, folder: Path, recipe: Recipe) -> Vocabularies:
+        return read_vocabularies(folder, recipe)
 
 
 def streams(

@@ -1,31 +1,15 @@
 """Three tasks together and alone: the same recipe, a third of the time, and scores of texts that nobody trained on."""
 
 import gzip
-import json
 
 import pytest
+from typed_commands import Typed
 
 from benchmarks.family import mixture
 from benchmarks.family.bench import Bench
 from regard.recipe.recipe import parse, read_tree
 
 CAPTIONS = ("translate English to German: ", "translate German to English: ")
-
-
-class Typed:
-    """Stands for `regard`: every training takes a minute, every test has the next answer."""
-
-    def __init__(self, answers):
-        self.commands, self.answers = [], iter(answers)
-
-    def __call__(self, *words):
-        self.commands.append([str(word) for word in words])
-        if words[0] != "train":
-            return json.dumps(next(self.answers))
-        folder = words[words.index("--out") + 1]
-        folder.mkdir(parents=True)
-        (folder / "manifest.json").write_text(json.dumps({"seconds": 60, "steps": 1}))
-        return ""
 
 
 def answer(bleu, exact):

@@ -6,6 +6,7 @@ import json
 import numpy as np
 import pytest
 import torch
+from typed_commands import Typed
 
 from benchmarks.family import speed, texts, trees
 from benchmarks.family.bench import RECIPES, Bench, recipe_of
@@ -19,23 +20,6 @@ from regard.recipe.recipe import overlay, parse
 from regard.recipe.starting import FREE
 from regard.request import Request
 from regard.tasks.language_model import Batch, HeldOut, LanguageModelling, Rows
-
-
-class Typed:
-    """Stands for `regard`: every training takes a minute; the other commands get the answers one after the other."""
-
-    def __init__(self, answers):
-        self.commands, self.answers = [], iter(answers)
-
-    def __call__(self, *words):
-        self.commands.append([str(word) for word in words])
-        if words[0] != "train":
-            return json.dumps(next(self.answers))
-        folder = words[words.index("--out") + 1]
-        folder.mkdir(parents=True)
-        (folder / "manifest.json").write_text(json.dumps({"seconds": 60, "steps": 1}))
-        return ""
-
 
 # ---------------------------------------------------------------- texts
 TEXTS = {
