@@ -7,8 +7,14 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from regard.layers.initialise import xavier
+from regard.native import training as native
 
 Activation = Callable[[Tensor], Tensor]
+
+
+def gelu(x: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
+    """x Φ(x), with Φ of the normal distribution. Hendrycks & Gimpel 2016, eq. 1."""
+    return native.gelu(x) if x.requires_grad and native.fits(x) else F.gelu(x)
 
 
 def gelu_tanh(x: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:

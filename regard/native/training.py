@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from jaxtyping import Float, Float32, Int64, UInt8
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from regard.native.library import NUMBER, POINTER, REAL, library
 
@@ -23,12 +24,14 @@ class Kernels:
         self._drop_add.argtypes = [*[POINTER] * 4, NUMBER, ctypes.c_int32, REAL]
         self._drop.argtypes = [*[POINTER] * 3, NUMBER, ctypes.c_int32, REAL]
         self._turn.argtypes = [*[POINTER] * 3, *[NUMBER] * 5, REAL]
+        self._gelu = library.gelu
+        self._gelu.argtypes = [*[POINTER] * 3, NUMBER]
         self._cross_entropy = library.cross_entropy
         self._cross_entropy.argtypes = [POINTER, POINTER, NUMBER, NUMBER, REAL]
         self._cross_entropy.restype = ctypes.c_double
         self._consistency = library.consistency
         self._consistency.argtypes = [*[POINTER] * 5, NUMBER, NUMBER, REAL, REAL]
-        for function in (self._drop_add, self._drop, self._turn, self._consistency):
+        for function in (self._drop_add, self._drop, self._gelu, self._turn, self._consistency):
             function.restype = None
 
     def drop_add(
@@ -51,6 +54,12 @@ class Kernels:
         out = torch.empty_like(y)
         self._drop(out.data_ptr(), y.data_ptr(), random.data_ptr(), y.numel(), threshold, VALUES / (VALUES - threshold))
         return out
+
+    def gelu(self, x: Float32[Tensor, "*shape"]) -> tuple[Float32[Tensor, "*shape"], Float32[Tensor, "*shape"]]:
+        """x Φ(x), and its derivative by x."""
+        y, slope = torch.empty_like(x), torch.empty_like(x)
+        self._gelu(y.data_ptr(), slope.data_ptr(), x.data_ptr(), x.numel())
+        return y, slope
 
     def cross_entropy(
         self, logits: Float32[Tensor, "rows vocab"], targets: Int64[Tensor, " rows"], smoothing: float
@@ -131,6 +140,24 @@ class DropAdd(torch.autograd.Function):
         return gradient, kernels.drop(gradient.contiguous(), random, ctx.threshold), None, None
 
 
+class Gelu(torch.autograd.Function):
+    """`Kernels.gelu`. What is kept for the gradient is the derivative, so that no exponential is computed twice."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
+        assert kernels
+        y, slope = kernels.gelu(x.contiguous())
+        ctx.save_for_backward(slope)
+        return y
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
+        (slope,) = ctx.saved_tensors
+        found: Tensor = gradient * slope
+        return found
+
+
 class Turned(torch.autograd.Function):
     """`Kernels.turn`, written over its argument."""
 
@@ -157,6 +184,11 @@ def drop_add(
     z: Float[Tensor, "*shape"], y: Float[Tensor, "*shape"], random: UInt8[Tensor, "*shape"], threshold: int
 ) -> Float[Tensor, "*shape"]:
     found: Tensor = DropAdd.apply(z, y, random, threshold)  # type: ignore[no-untyped-call]
+    return found
+
+
+def gelu(x: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
+    found: Tensor = Gelu.apply(x)  # type: ignore[no-untyped-call]
     return found
 
 

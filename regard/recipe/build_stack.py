@@ -9,7 +9,7 @@ from torch import nn
 from regard.errors import RecipeError
 from regard.layers.attention import CrossAttention, Kernel, SelfAttention
 from regard.layers.dropout import Dropout
-from regard.layers.feedforward import Activation, FeedForward, GatedFeedForward, gelu_tanh
+from regard.layers.feedforward import Activation, FeedForward, GatedFeedForward, gelu, gelu_tanh
 from regard.layers.kernels import Full, Linear, Window
 from regard.layers.norm import LayerNorm, LayerNormOutside, RMSNorm
 from regard.layers.residual import Around, PostNorm, PreNorm
@@ -18,8 +18,8 @@ from regard.recipe.models import StackOptions
 
 NORMS = {"layer": LayerNorm, "layer-outside": LayerNormOutside, "rms": RMSNorm}
 ORDERS: dict[str, type[PreNorm] | type[PostNorm]] = {"pre": PreNorm, "post": PostNorm}
-PLAIN: dict[str, Activation] = {"relu": F.relu, "gelu": F.gelu, "gelu-tanh": gelu_tanh, "silu": F.silu}
-GATED: dict[str, Activation] = {"swiglu": F.silu, "geglu": F.gelu, "geglu-tanh": gelu_tanh, "reglu": F.relu}
+PLAIN: dict[str, Activation] = {"relu": F.relu, "gelu": gelu, "gelu-tanh": gelu_tanh, "silu": F.silu}
+GATED: dict[str, Activation] = {"swiglu": F.silu, "geglu": gelu, "geglu-tanh": gelu_tanh, "reglu": F.relu}
 
 
 class StackParts:

@@ -12,7 +12,7 @@ from regard.layers.loss import differentiate, smoothed_cross_entropy
 from regard.layers.positions import sinusoids
 from regard.layers.relations import Relative, rotate
 from regard.native.library import library
-from regard.native.training import drop_add, fits, turned
+from regard.native.training import drop_add, fits, gelu, turned
 
 pytestmark = pytest.mark.skipif(library is None, reason="needs the compiled part of regard, and so a C compiler")
 
@@ -43,6 +43,15 @@ def test_gradients_that_stand_in_another_order_are_read_in_theirs():
     gradient = torch.randn(6, 4).mT
     found = torch.autograd.grad(drop_add(z, y, random, 128), [z, y], gradient)
     torch.testing.assert_close(found[1], gradient * (random >= 128) * 2.0)
+
+
+def test_gelu_is_that_of_double_precision_everywhere():
+    x = torch.cat([torch.linspace(-12, 12, 4801), torch.tensor([0.0, -1e-30, 1e30, -1e30])]).requires_grad_()
+    wide = x.detach().double().requires_grad_()
+    ours, exact = gelu(x), torch.nn.functional.gelu(wide)
+    torch.testing.assert_close(ours, exact.float(), rtol=1e-6, atol=1e-6)
+    found, expected = (torch.autograd.grad(y.sum(), at)[0] for y, at in ((ours, x), (exact, wide)))
+    torch.testing.assert_close(found, expected.float(), rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize(("heads", "width"), [(1, 2), (3, 4), (2, 32)])
