@@ -10,6 +10,7 @@ Every word, with its tag, is XX, and a closing bracket says what it closes. Viny
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 
 from regard.data.pairs import Pair
@@ -107,7 +108,11 @@ def unlinearise(symbols: Sequence[str], words: Sequence[str]) -> Tree:
 
 
 def to_pair(tree: Tree) -> Pair:
-    return Pair(" ".join(tree.words), " ".join(linearise(tree)))
+    """Words and symbols; each symbol is linked to the word that comes next, on which it depends what is written."""
+    symbols = linearise(tree)
+    read = accumulate((symbol == WORD for symbol in symbols[:-1]), initial=0)  # words before each symbol
+    links = " ".join(f"{word}-{place}" for place, word in enumerate(read) if word < len(tree.words))
+    return Pair(" ".join(tree.words), " ".join(symbols), links)
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from regard.recipe.folder import ModelFolder, fresh_model, read_vocabularies, re
 from regard.recipe.presets import choose_parser
 from regard.recipe.recipe import Recipe
 from regard.recipe.recipe import Tree as RecipeTree
+from regard.tasks.guiding import refuse_unteachable
 from regard.tasks.options import ParseOptions
 from regard.tasks.parse import Parsing, grammar_of
 from regard.tasks.translate import Vocabularies
@@ -65,7 +66,10 @@ class ParseJob:
         learning, report = translation(recipe, as_pairs(loaded), lexicon)
         task = Parsing(learning, loaded.validation, grammar)
         text = fingerprint([*learning.data.pairs, *learning.validation.pairs])
-        return Prepared(recipe, report, text, lexicon, task, fresh_model(recipe, lexicon))
+        model = fresh_model(recipe, lexicon)
+        if recipe.loss.guided:
+            refuse_unteachable(model, recipe.loss)
+        return Prepared(recipe, report, text, lexicon, task, model)
 
     def judge(self, prepared: Prepared, folder: Path, finished: Finished) -> Verdict:  # noqa: ARG002
         """Parses the validation sentences with the recipe's own search."""

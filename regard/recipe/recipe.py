@@ -61,7 +61,8 @@ class Recipe(Section):
     @model_validator(mode="after")
     def guides_exist(self) -> "Recipe":
         guided = self.loss.guided
-        if guided and not any(corpus.alignment for corpus in self.data.corpora):
+        given = self.data.trees is not None or any(corpus.alignment for corpus in self.data.corpora)
+        if guided and not given:
             raise ValueError(
                 f"loss.guided: {guided:g}, but no corpus has an alignment to learn from; give one, or say 0"
             )

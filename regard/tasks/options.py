@@ -82,7 +82,8 @@ class LossOptions(Section):
     rdrop: Annotated[float, Field(ge=0.0, allow_inf_nan=False)] = 0.0  # α of Liang et al. 2021, who use 5; 0: one pass
     source_word_dropout: Probability = 0.0  # of source tokens, seen as <unk>
     target_word_dropout: Probability = 0.0  # of the target tokens that the decoder is shown, not of those it predicts
-    # λ of Garg et al. 2019, who use 0.05: one head of cross-attention learns data.corpora[].alignment; 0: none does.
+    # λ of Garg et al. 2019, who use 0.05: one head of cross-attention learns data.corpora[].alignment, or which word
+    # of a tree comes next; 0: none does.
     guided: Annotated[float, Field(ge=0.0, allow_inf_nan=False)] = 0.0
     guided_layer: Annotated[int, Field(ge=1)] | None = None  # of the decoder, counted from 1; none: the last but one
     guided_head: Annotated[int, Field(ge=1)] = 1

@@ -30,6 +30,10 @@ def test_a_pair_worked_by_hand():
     assert to_pair(read_tree(CAT)) == Pair("the cat sleeps .", "(S (NP XX XX )NP (VP XX )VP XX )S")
 
 
+def test_every_symbol_is_linked_to_the_next_word_and_the_last_brackets_to_none():
+    assert to_pair(read_tree(CAT)).alignment == "0-0 0-1 0-2 1-3 2-4 2-5 2-6 3-7 3-8"
+
+
 def test_a_tree_comes_back_from_its_symbols():
     trees = normalised(80, seed=1)
     assert any(tree is outermost(tree) for tree in trees)  # with a TOP that has to be written
