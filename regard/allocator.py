@@ -31,10 +31,17 @@ SETTINGS = {
 
 def settle_allocator(arguments: Sequence[str], environment: Mapping[str, str]) -> None:
     """Begins this process anew with the settings, if its command computes, its C library is glibc and nobody chose."""
-    if not any(word in COMPUTING for word in arguments[:2]) or VARIABLE in environment or not glibc():
+    if not any(word in COMPUTING for word in arguments[:2]):
         return
-    chosen = ":".join(f"{name}={value}" for name, value in SETTINGS.items())
-    os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], {**environment, VARIABLE: chosen})
+    if chosen := tunables(environment):
+        os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], {**environment, **chosen})
+
+
+def tunables(environment: Mapping[str, str]) -> dict[str, str]:
+    """What to add to the environment of a process that computes; nothing where somebody chose, or without glibc."""
+    if VARIABLE in environment or not glibc():
+        return {}
+    return {VARIABLE: ":".join(f"{name}={value}" for name, value in SETTINGS.items())}
 
 
 def glibc() -> bool:

@@ -23,3 +23,7 @@ class TrainingError(RegardError):
 
 class DecodingError(RegardError):
     """A request to translate, score or sample that cannot be met."""
+
+
+class ServingError(RegardError):
+    """A service that cannot begin."""

@@ -49,22 +49,37 @@ def translate_page(
     sentence go around the words that `align` links to theirs; nothing is lost, and nesting stays. A page that is one
     line of text, without & or < and with single spaces, becomes what the plain text becomes.
     """
+    found = read_page(page, language)
+    return found.joined(translate(found.sentences), align)
+
+
+@dataclass(frozen=True)
+class Page:
+    """A page as sentences and what is between them."""
+
+    units: tuple[Unit, ...]
+
+    @property
+    def sentences(self) -> list[str]:
+        return [" ".join(unit.text.split()) for unit in self.units if isinstance(unit, Sentence)]
+
+    def joined(self, translations: Sequence[str], align: Align) -> str:
+        """The page with its sentences translated; `align` is asked about those that have tags in them."""
+        found, fresh, before = [], iter(translations), ("", "")
+        for unit in self.units:
+            if isinstance(unit, str):
+                found.append(unit)
+                before = ("", "") if unit else before
+            else:
+                said = next(fresh)
+                found += [gap(*before, said) if before[0] else "", _render(unit, said, align)]
+                before = unit.text, said
+        return "".join(found)
+
+
+def read_page(page: str, language: str | None = None) -> Page:
     units = [unit for run, tokens in _runs(page) for unit in (_units(tokens, language) if run else [_raw(tokens)])]
-    sentences = [unit for unit in units if isinstance(unit, Sentence)]
-    return _joined(units, translate([" ".join(sentence.text.split()) for sentence in sentences]), align)
-
-
-def _joined(units: Sequence[Unit], translations: Sequence[str], align: Align) -> str:
-    found, fresh, before = [], iter(translations), ("", "")
-    for unit in units:
-        if isinstance(unit, str):
-            found.append(unit)
-            before = ("", "") if unit else before
-        else:
-            said = next(fresh)
-            found += [gap(*before, said) if before[0] else "", _render(unit, said, align)]
-            before = unit.text, said
-    return "".join(found)
+    return Page(tuple(units))
 
 
 def by_place(source: Sequence[str], target: Sequence[str]) -> list[tuple[int, int]]:

@@ -1,0 +1,80 @@
+"""`regard serve`: models over HTTP, until somebody stops it."""
+
+import asyncio
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from regard.errors import RecipeError
+from regard.serving.limits import TextLimits
+from regard.serving.running import ServeRequest, direction, run
+
+
+@dataclass(frozen=True)
+class ServeOptions:
+    """What a user asks of `regard serve`; none: what is usual."""
+
+    host: str
+    port: int
+    workers: int | None
+    key_file: Path | None
+    characters: int | None
+    timeout: float | None
+    waiting: int | None
+    prefix: str
+    suggestions: Path | None
+    judgements: Path | None
+    engine: str
+    shortlist: bool
+
+    @property
+    def limits(self) -> TextLimits:
+        own = TextLimits()
+        return replace(
+            own,
+            characters=self.characters or own.characters,
+            seconds=self.timeout or own.seconds,
+            waiting=self.waiting or own.waiting,
+        )
+
+
+def serve_models(models: Sequence[str], options: ServeOptions) -> None:
+    request = ServeRequest(
+        models=[direction(model) for model in models],
+        host=options.host,
+        port=options.port,
+        workers=options.workers or len(os.sched_getaffinity(0)),
+        engine=options.engine,
+        shortlist=options.shortlist,
+        keys=read_keys(options.key_file) if options.key_file else (),
+        prefix=checked(options.prefix),
+        suggestions=options.suggestions,
+        judgements=options.judgements,
+        texts=options.limits,
+    )
+    asyncio.run(run(request, say))
+
+
+def say(address: str) -> None:
+    sys.stdout.write(f"serving at {address}\n")
+    sys.stdout.flush()
+
+
+def read_keys(path: Path) -> tuple[str, ...]:
+    """Lines that are not blank."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError):
+        raise RecipeError(f"{path}: cannot be read as text; give a file with a key on each line") from None
+    found = tuple(line.strip() for line in lines if line.strip())
+    if not found:
+        raise RecipeError(f"{path}: holds no key; write one on each line, or leave out --key-file")
+    return found
+
+
+def checked(prefix: str) -> str:
+    if prefix and (not prefix.startswith("/") or prefix.endswith("/")):
+        raise RecipeError(f"--prefix {prefix}: expected a path such as /translator")
+    return prefix

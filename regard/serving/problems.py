@@ -1,0 +1,33 @@
+"""What a client is told when its request cannot be answered: a status, one line, and nothing of how we are built."""
+
+import json
+from collections.abc import Sequence
+
+from regard.serving.http import HttpResponse
+
+
+class Problem(Exception):  # noqa: N818
+    """`text` is for people; the texts of LibreTranslate are kept, since clients compare them.
+
+    `retry_after`: the seconds after which it may be different.
+    """
+
+    def __init__(
+        self, status: int, text: str, retry_after: int | None = None, headers: Sequence[tuple[str, str]] = ()
+    ) -> None:
+        super().__init__(text)
+        again = [] if retry_after is None else [("Retry-After", str(retry_after))]
+        self.status, self.text, self.headers = status, text, [*headers, *again]
+
+    def response(self) -> HttpResponse:
+        return json_response({"error": self.text}, self.status, self.headers)
+
+
+def json_response(value: object, status: int = 200, headers: list[tuple[str, str]] | None = None) -> HttpResponse:
+    return HttpResponse(status, json.dumps(value, ensure_ascii=False).encode(), "application/json", headers or [])
+
+
+def refuse(status: int, reason: str) -> HttpResponse:
+    """What the connection itself refuses, said in the same form."""
+    kind = "Slowdown" if status == 503 else "Invalid request"
+    return Problem(status, f"{kind}: {reason}", 1 if status == 503 else None).response()

@@ -1,0 +1,282 @@
+"""Texts in, translations out, for all models that are served: sentences, languages, deadlines, refusals."""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+from regard.decoding.options import SearchOptions
+from regard.serving.batcher import Batcher, FullError, Question
+from regard.serving.forms import Form, read
+from regard.serving.languages import canonical
+from regard.serving.limits import TextLimits
+from regard.serving.pool import WorkerLostError, WorkerRefusedError
+from regard.serving.problems import Problem
+from regard.serving.wishes import OfPairs, Speak, pair
+from regard.text.html import Align, by_place
+from regard.text.sentences import is_sentence, split_sentences
+
+AUTO = "auto"
+SHORTEST_WAIT = 1  # seconds that a refused client is told to wait
+TOGETHER = 32  # texts of a long one that are asked for at a time, so that there is room for others
+# text, codes → codes with their probability, best first
+Detect = Callable[[str, Sequence[str]], list[tuple[str, float]]]
+
+
+@dataclass(frozen=True)
+class Served:
+    """One model of one direction; `search` is how its recipe searches."""
+
+    name: str
+    source: str
+    target: str
+    batcher: Batcher
+    search: SearchOptions
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """How texts are to be translated."""
+
+    candidates: int = 1
+    html: bool = False
+    glossary: tuple[tuple[str, str], ...] = ()
+    keep: tuple[str, ...] = ()
+    check: bool = False  # say what may be wrong
+
+
+@dataclass(frozen=True)
+class Said:
+    """One text translated; others that it could be, best first; and for which sentences a person should look at it."""
+
+    text: str
+    alternatives: tuple[str, ...] = ()
+    concerns: tuple[dict[str, Any], ...] = ()
+
+
+class Service:
+    """`models` by direction; of several for one the first translates, and all can be compared."""
+
+    def __init__(self, models: Sequence[Served], limits: TextLimits, detect: Detect) -> None:
+        self.limits, self.detector = limits, detect
+        self.models: dict[tuple[str, str], list[Served]] = {}
+        for model in models:
+            self.models.setdefault((model.source, model.target), []).append(model)
+
+    @property
+    def codes(self) -> list[str]:
+        """Every language that somebody can name."""
+        return sorted({code for direction in self.models for code in direction})
+
+    def direction(self, source: str, target: str) -> list[Served]:
+        """The models of this direction; none where both are the same language."""
+        source, target = self.known(source), self.known(target)
+        if source == target:
+            return []
+        found = self.models.get((source, target))
+        if found is None:
+            raise Problem(400, f"{target} is not available as a target for {source}")
+        return found
+
+    def known(self, code: str) -> str:
+        """The one code of all that mean the same."""
+        found = canonical(code)
+        if found not in self.codes:
+            raise Problem(400, f"{found:.40} is not supported")
+        return found
+
+    def detect(self, text: str, target: str | None = None) -> list[tuple[str, float]]:
+        """Languages with their probability, best first: all, or those that can be translated into the target."""
+        into = None if target is None else self.known(target)
+        codes = [code for code in self.codes if into in (None, code) or (code, into) in self.models]
+        return self.detector(text, codes)
+
+    def counted(self, texts: Sequence[str]) -> int:
+        """How many characters; refused where there are too many of them, or of texts."""
+        count = sum(map(len, texts))
+        for found, most in ((len(texts), self.limits.texts), (count, self.limits.characters)):
+            if found > most:
+                raise Problem(400, f"Invalid request: request ({found}) exceeds text limit ({most})")
+        return count
+
+    # ---------------------------------------------------------------- translations
+    async def translate(self, sources: Sequence[str], target: str, texts: Sequence[str], wanted: Wanted) -> list[Said]:
+        """Each text from its language into the target; one that is already in it stays as it is."""
+        models = [self.direction(source, target) for source in sources]
+        said = [Said(text) for text in texts]
+        order = sorted((i for i in range(len(texts)) if models[i]), key=lambda i: models[i][0].source)
+        groups = [list(group) for _, group in groupby(order, key=lambda i: models[i][0].source)]
+        async with answering(self.limits.seconds):
+            found = await together(
+                [self.spoken(models[group[0]][0], [texts[i] for i in group], wanted) for group in groups]
+            )
+        for group, some in zip(groups, found, strict=True):
+            for i, one in zip(group, some, strict=True):
+                said[i] = one
+        return said
+
+    async def spoken(self, model: Served, texts: Sequence[str], wanted: Wanted) -> list[Said]:
+        """Each text sentence by sentence, with its white space or its tags as they were."""
+        forms = [read(text, model.source, html=wanted.html) for text in texts]
+        sentences = list(dict.fromkeys(sentence for form in forms for sentence in form.sentences))
+        asked = [sentence for sentence in sentences if says_something(sentence)]
+        found = dict(zip(asked, await asking(model, asked, speech(model, wanted)), strict=True))
+        said = {sentence: [one["text"] for one in found.get(sentence, [{"text": sentence}])] for sentence in sentences}
+        pages = [Candidates(form, [said[sentence] for sentence in form.sentences]) for form in forms]
+        align = await linking(model, pages) if wanted.html else by_place
+        concerns = await concerned(model, {one: said[one][0] for one in asked}) if wanted.check else {}
+        return [page.said(align, concerns) for page in pages]
+
+    async def stream(self, model: Served, text: str, wanted: Wanted) -> AsyncGenerator[tuple[str, str], None]:
+        """Each piece of one text with its translation, as soon as it and all before it are there."""
+        pieces, gate, question = split_sentences(text, model.source), asyncio.Semaphore(TOGETHER), speech(model, wanted)
+
+        async def ask(piece: str) -> str:
+            async with gate:
+                found: str = (await asking(model, [piece], question))[0][0]["text"]
+            return found
+
+        work = {
+            place: asyncio.ensure_future(ask(piece))
+            for place, piece in enumerate(pieces)
+            if is_sentence(piece) and says_something(piece)
+        }
+        try:
+            for place, piece in enumerate(pieces):
+                said = piece
+                if place in work:
+                    async with answering(self.limits.seconds):
+                        said = await work[place]
+                yield piece, said
+        finally:
+            for task in work.values():
+                task.cancel()
+            await asyncio.gather(*work.values(), return_exceptions=True)
+
+    # ---------------------------------------------------------------- about one sentence, or given pairs
+    async def continued(self, model: Served, sentence: str, prefix: str, candidates: int) -> list[dict[str, Any]]:
+        """The best translations of one sentence that begin in this way, with their scores."""
+        found: list[dict[str, Any]] = await self.one(
+            model, sentence, Speak(wider(model.search, candidates), prefix, scored=True)
+        )
+        return found
+
+    async def score(self, model: Served, pairs: Sequence[tuple[str, str]]) -> list[dict[str, Any]]:
+        async with answering(self.limits.seconds):
+            return await asking(model, [pair(*one) for one in pairs], OfPairs("score"))
+
+    async def compare(self, models: Sequence[Served], text: str) -> list[tuple[str, str]]:
+        """What each model makes of the text, by its name."""
+        async with answering(self.limits.seconds):
+            found = await together([self.spoken(model, [text], Wanted()) for model in models])
+        return [(model.name, said.text) for model, (said,) in zip(models, found, strict=True)]
+
+    async def one(self, model: Served, text: str, question: Question) -> Any:
+        async with answering(self.limits.seconds):
+            return (await asking(model, [text], question))[0]
+
+
+# ---------------------------------------------------------------- asking
+@asynccontextmanager
+async def answering(seconds: float) -> AsyncIterator[None]:
+    """Turns what can happen to a batch into what a client is told."""
+    try:
+        async with asyncio.timeout(seconds):
+            yield
+    except TimeoutError:
+        raise Problem(504, f"Timeout: no answer within {seconds:g} seconds") from None
+    except FullError:
+        raise Problem(429, "Slowdown: too many texts are waiting", SHORTEST_WAIT) from None
+    except WorkerLostError:
+        raise Problem(503, "The model failed on this batch; try again", SHORTEST_WAIT) from None
+    except WorkerRefusedError as error:
+        if error.kind == "DecodingError":  # about the text that was sent
+            raise Problem(422, f"Invalid request: {error}") from None
+        if error.kind == "ModelFormatError":  # it speaks, but cannot be looked into; the rest is about our files
+            raise Problem(422, "Invalid request: this model cannot do that") from None
+        raise Problem(500, "The model failed on this text") from None
+
+
+async def asking(model: Served, texts: Sequence[str], question: Question) -> list[Any]:
+    return await model.batcher.answer(texts, question) if texts else []
+
+
+async def together(work: Sequence[Coroutine[Any, Any, Any]]) -> list[Any]:
+    """All results; where one fails the others are given up."""
+    tasks = [asyncio.ensure_future(one) for one in work]
+    try:
+        return list(await asyncio.gather(*tasks))
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def speech(model: Served, wanted: Wanted) -> Speak:
+    search = wider(model.search, wanted.candidates) if wanted.candidates > 1 else model.search
+    return Speak(search, glossary=wanted.glossary, keep=wanted.keep)
+
+
+def wider(search: SearchOptions, candidates: int) -> SearchOptions:
+    return search.model_copy(update={"beam": max(search.beam, candidates), "n_best": candidates})
+
+
+def says_something(sentence: str) -> bool:
+    """Whether there is a letter or a figure in it: signs and emoji need no translation."""
+    return any(character.isalnum() for character in sentence)
+
+
+# ---------------------------------------------------------------- whole texts
+@dataclass(frozen=True)
+class Candidates:
+    """A text and the translations of its sentences, several of each, best first."""
+
+    form: Form
+    sentences: Sequence[Sequence[str]]
+
+    def ranked(self, align: Align) -> list[str]:
+        """Whole texts: the k-th has the k-th of each sentence, or the last there is."""
+        ranks = range(max(map(len, self.sentences), default=1))
+        return [self.form.joined([one[min(rank, len(one) - 1)] for one in self.sentences], align) for rank in ranks]
+
+    def said(self, align: Align, concerns: dict[str, dict[str, Any]]) -> Said:
+        best, *others = self.ranked(align)
+        found = [concerns[sentence] for sentence in self.form.sentences if sentence in concerns]
+        return Said(best, tuple(dict.fromkeys(one for one in others if one != best)), tuple(found))
+
+
+async def linking(model: Served, pages: Sequence[Candidates]) -> Align:
+    """Which words stand for which, asked of the model for all sentences that have tags in them.
+
+    By place where too many texts wait: what is translated is not thrown away for that.
+    """
+    wanted: dict[tuple[str, str], str] = {}
+
+    def note(source: Sequence[str], target: Sequence[str]) -> list[tuple[int, int]]:
+        wanted[" ".join(source), " ".join(target)] = pair(" ".join(source), " ".join(target))
+        return []
+
+    for page in pages:
+        page.ranked(note)
+    links: dict[tuple[str, str], list[list[int]]] = {}
+    with suppress(FullError):
+        links = dict(zip(wanted, await asking(model, list(wanted.values()), OfPairs("align")), strict=True))
+
+    def align(source: Sequence[str], target: Sequence[str]) -> list[tuple[int, int]]:
+        found = links.get((" ".join(source), " ".join(target)))
+        return by_place(source, target) if found is None else [(i, j) for i, j in found]
+
+    return align
+
+
+async def concerned(model: Served, said: dict[str, str]) -> dict[str, dict[str, Any]]:
+    """The sentences that a person should look at, each with its translation and why."""
+    said = {source: target for source, target in said.items() if target.strip()}
+    found = await asking(model, [pair(*one) for one in said.items()], OfPairs("check"))
+    return {
+        source: {"source": source, "target": target, "concerns": concerns}
+        for (source, target), concerns in zip(said.items(), found, strict=True)
+        if concerns
+    }

@@ -1,0 +1,334 @@
+"""`regard serve` as people run it: a real model, real clients, and an end that loses nothing."""
+
+import asyncio
+import contextlib
+import http.client
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import urllib.error
+import urllib.request
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from regard.data.pairs import Pair
+from regard.documents import ByAttention, translate_html
+from regard.engine import load
+from regard.errors import RecipeError, ServingError
+from regard.evaluation.judgements import read_judgements
+from regard.explaining.explanation import Explanation
+from regard.serving.command import checked, read_keys
+from regard.serving.http import HttpResponse, HttpServer
+from regard.serving.limits import HttpLimits
+from regard.serving.notebook import opened
+from regard.serving.running import Direction, direction, drained, names
+
+libretranslatepy = pytest.importorskip("libretranslatepy")
+EN_DE = {"source": "en", "target": "de"}
+
+
+@contextlib.contextmanager
+def serving(folder, *words):
+    """The command in a process of its own, where it listens, and the file of its log."""
+    command = [sys.executable, "-m", "regard", "serve", *map(str, words), "--port", "0", "--workers", "1"]
+    log = folder / "log"
+    with log.open("wb") as errors:
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True)
+    try:
+        line = process.stdout.readline()
+        assert line.startswith("serving at http://127.0.0.1:"), log.read_text()
+        yield process, line.split()[-1], log
+    finally:
+        process.kill()
+        process.communicate()
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory, model):
+    """A folder with a second model of the same direction in it."""
+    folder = tmp_path_factory.mktemp("served")
+    shutil.copytree(model, folder / "twin")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def service(model, place):
+    options = ("--judgements", place / "judged", "--suggestions", place / "suggested")
+    with serving(place, f"en:de={model}", f"en:de={place / 'twin'}", *options) as (_, address, _):
+        yield address
+
+
+@pytest.fixture(scope="module")
+def engine(model):
+    return load(model)
+
+
+def post(address, path, body, kind="application/json"):
+    data = json.dumps(body).encode() if kind == "application/json" else body
+    request = urllib.request.Request(address + path, data, {"Content-Type": kind})
+    with urllib.request.urlopen(request, timeout=60) as answer:
+        return json.load(answer)
+
+
+def test_the_client_from_pypi_is_at_home(service, engine):
+    client = libretranslatepy.LibreTranslateAPI(service)
+    (expected,) = engine.write(["abc de"])
+    assert client.translate("abc de", "en", "de") == expected
+    assert {one["code"] for one in client.languages()} == {"en"}
+    assert {one["language"] for one in client.detect("the quick brown fox")} == {"en", "de"}
+
+
+def test_requests_as_mastodon_and_weblate_send_them(service, engine):
+    expected = engine.write(["abc", "de"])
+    mastodon = {"q": ["<p>abc</p>", "de"], "source": "en", "target": "de", "format": "html", "api_key": None}
+    assert post(service, "/translate", mastodon) == {"translatedText": [f"<p>{expected[0]}</p>", expected[1]]}
+    form = "application/x-www-form-urlencoded"
+    weblate = post(service, "/translate", b"q=abc&source=en&target=de", form)
+    assert weblate == {"translatedText": expected[0]}
+    several = post(service, "/translate", b"q=abc&q=de&source=en&target=de&format=text", form)
+    assert several == {"translatedText": expected}
+    with urllib.request.urlopen(service + "/languages", timeout=60) as answer:
+        assert json.load(answer) == [{"code": "en", "name": "English", "targets": ["de", "en"]}]
+
+
+def test_tags_move_as_they_do_on_the_command_line(service, engine, model):
+    page = "<p>abc <b>de</b> ba <i>cab</i></p>"
+    expected = translate_html(engine, page, align=ByAttention(model), language="en")
+    found = post(service, "/translate", {"q": page, **EN_DE, "format": "html"})
+    assert found == {"translatedText": expected}
+    assert found["translatedText"].count("<b>") == 1
+
+
+def test_placeholders_and_terms_are_kept(service):
+    found = post(service, "/translate", {"q": "abc %s de", **EN_DE})
+    assert found["translatedText"].count("%s") == 1
+    asked = {"q": "abc de", **EN_DE, "glossary": {"de": "EEE"}}
+    assert "EEE" in post(service, "/translate", asked)["translatedText"]
+    asked = {"q": "abc de", **EN_DE, "do_not_translate": ["abc"]}
+    assert "abc" in post(service, "/translate", asked)["translatedText"]
+
+
+def test_scores_continuations_and_explanations_are_those_of_the_engine(service, engine):
+    found = post(service, "/alternatives", {"q": "abc de", "prefix": "A", **EN_DE})
+    assert all(one["text"].startswith("A") for one in found["candidates"])
+    (said,) = engine.translate(["abc de"], None, ["A"])
+    assert found["candidates"][0]["text"] == said.text
+    scored = post(service, "/score", {"q": "abc", "s": "ABC", **EN_DE})["scores"][0]
+    (expected,) = engine.score([Pair("abc", "ABC")])
+    assert scored["logProbability"] == pytest.approx(expected.log_probability, abs=1e-4)
+    explained = Explanation.from_json(json.dumps(post(service, "/explain", {"q": "abc de", **EN_DE})))
+    assert explained.target.text == engine.write(["abc de"])[0]
+    given = Explanation.from_json(json.dumps(post(service, "/explain", {"q": "abc", "target_text": "CAB", **EN_DE})))
+    assert given.target.text == "CAB"
+    checked_too = post(service, "/translate", {"q": "abc", **EN_DE, "check": True})
+    assert isinstance(checked_too["concerns"], list)
+
+
+def test_models_are_compared_and_suggestions_kept(service, engine, place):
+    found = post(service, "/compare", {"q": "abc de", **EN_DE})
+    assert found["outputs"] == engine.write(["abc de"]) * 2  # the second model is a copy
+    assert post(service, "/prefer", {"token": found["token"], "better": None}) == {"success": True}
+    (judged,) = read_judgements(place / "judged")
+    assert {*judged.left.systems, *judged.right.systems} == {"tiny", "twin"}
+    assert post(service, "/suggest", {"q": "a", "s": "ü", **EN_DE}) == {"success": True}
+    assert json.loads((place / "suggested").read_text()) == {"q": "a", "s": "ü", **EN_DE}
+
+
+def test_whoever_asks_at_the_same_time_gets_what_they_would_get_alone(service, engine):
+    asked = [f"{a}{b} {c}" for a in "abcde" for b in "abc" for c in ("ab", "cde", "eeee")]
+    with ThreadPoolExecutor(16) as pool:
+        found = list(pool.map(lambda text: post(service, "/translate", {"q": text, **EN_DE})["translatedText"], asked))
+    assert found == engine.write(asked)
+
+
+def test_texts_that_are_hardly_texts_do_no_harm(service):
+    for text in ("\x00", "\ufeff", "\u2028", "a" * 5000, "ạ̈" * 50, "🙂", "<b>" * 500, "\ufffd\uffff", "%s" * 100):
+        kind = "html" if "<" in text else "text"
+        found = post(service, "/translate", {"q": text, **EN_DE, "format": kind})
+        assert isinstance(found["translatedText"], str)
+    assert outcome(service, {"q": "a" * 5001, **EN_DE})[0] == 400
+
+
+def talk(address, data):
+    """What comes back for these bytes until the service closes."""
+    host, port = address.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port)), timeout=30) as connection:
+        connection.sendall(data)
+        return b"".join(iter(lambda: connection.recv(65536), b""))
+
+
+HEAD = b"POST /translate HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
+
+
+@pytest.mark.parametrize(
+    ("data", "statuses"),
+    [
+        (HEAD + b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", [400]),
+        (HEAD + b"Content-Length: 5\r\nContent-Length: 6\r\n\r\n", [400]),
+        (HEAD + b"Content-Length: 99999999999\r\n\r\n", [413]),
+        (HEAD + b"X: " + b"x" * 20_000 + b"\r\n\r\n", [431]),
+        (HEAD + b"Content-Length: 1\r\n\r\n{", [400]),
+        (HEAD + b"Content-Type: image/png\r\nContent-Length: 1\r\n\r\n{", [415]),
+        (HEAD + b"Transfer-Encoding: chunked\r\n\r\n" + b"1\r\n{\r\n" * 3000, [413]),
+        (b"GET /health HTTP/1.1\r\nHost: x\r\n\r\nGET /nowhere HTTP/1.1\r\nHost: x\r\n\r\n"
+         b"PUT /health HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", [200, 404, 405]),
+        (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n", [400]),
+    ],
+    ids=["both", "lengths", "length", "header", "json", "media", "small chunks", "pipeline", "tls"],
+)  # fmt: skip
+def test_odd_requests_get_their_status_in_words(service, data, statuses):
+    found = talk(service, data)
+    assert [int(status) for status in re.findall(rb"HTTP/1\.1 (\d{3})", found)] == statuses
+    assert (b'{"error": "' in found) == (statuses != [200])
+    assert b"Traceback" not in found
+    assert b"/regard/" not in found
+
+
+def workers(process):
+    """The processes that it started."""
+    return [int(pid) for pid in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()]
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="processes are found as Linux shows them")
+def test_a_killed_worker_comes_back_and_what_is_asked_before_the_end_is_answered(model, tmp_path):
+    with serving(tmp_path, f"en:de={model}") as (process, address, log):
+        (worker,) = workers(process)
+        os.kill(worker, signal.SIGKILL)
+        refusal = {"error": "The model failed on this batch; try again"}
+        answered = outcome(address, {"q": "abc", **EN_DE})
+        assert answered[0] == 200 or answered == (503, "1", refusal)  # whether the service had already seen it
+        until = time.monotonic() + 120
+        while outcome(address, {"q": "abc", **EN_DE})[0] != 200:
+            assert time.monotonic() < until
+        (worker,) = workers(process)
+        assert in_flight_at_the_end(process, address) == [200] * 32
+        assert process.wait(timeout=60) == 0
+        assert not Path(f"/proc/{worker}").exists()
+        with pytest.raises(urllib.error.URLError):
+            urllib.request.urlopen(address + "/health", timeout=5)
+        entries = [json.loads(line) for line in log.read_text().splitlines()]
+        assert sum(entry.get("route") == "/translate" and entry["status"] == 200 for entry in entries) >= 33
+        assert "abc" not in log.read_text()
+
+
+def outcome(address, body):
+    """Status, when to come back, and what was said."""
+    connection = http.client.HTTPConnection(address.removeprefix("http://"), timeout=60)
+    connection.request("POST", "/translate", json.dumps(body), {"Content-Type": "application/json"})
+    response = connection.getresponse()
+    found = response.status, response.headers["Retry-After"], json.load(response)
+    connection.close()
+    return found
+
+
+def in_flight_at_the_end(process, address):
+    """The statuses of 32 requests that were sent when SIGTERM came."""
+    found, sent = [], threading.Semaphore(0)
+
+    def ask(number):
+        connection = http.client.HTTPConnection(address.removeprefix("http://"), timeout=60)
+        body = json.dumps({"q": f"abc {'abcde'[number % 5]}", **EN_DE})
+        connection.request("POST", "/translate", body, {"Content-Type": "application/json"})
+        sent.release()
+        found.append(connection.getresponse().status)
+        connection.close()
+
+    threads = [threading.Thread(target=ask, args=(number,)) for number in range(32)]
+    for thread in threads:
+        thread.start()
+    for _ in threads:
+        sent.acquire()
+    process.send_signal(signal.SIGTERM)
+    for thread in threads:
+        thread.join()
+    return found
+
+
+def test_who_asks_twice_to_leave_does_not_wait():
+    async def handler(request):
+        await asyncio.sleep(60)
+        return HttpResponse(200)
+
+    def refuse(status, reason):
+        return HttpResponse(status, reason.encode())
+
+    async def test():
+        server, stop = HttpServer(handler, refuse, HttpLimits()), asyncio.Event()
+        port = await server.start("127.0.0.1", 0)
+        _, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+        leaving = asyncio.ensure_future(drained(server, stop))
+        await asyncio.sleep(0.2)
+        assert not leaving.done()
+        stop.set()
+        async with asyncio.timeout(5):
+            assert not await leaving
+        writer.close()
+
+    asyncio.run(test())
+
+
+# ---------------------------------------------------------------- what cannot begin
+def test_a_service_without_its_model_says_so_in_one_line(tmp_path):
+    command = [sys.executable, "-m", "regard", "serve", "models/en-de", "--port", "0", "--workers", "1"]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, cwd=tmp_path,
+                           env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))})  # fmt: skip
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert ended.stderr.startswith("regard: models/en-de")
+    assert ended.stderr.count("\n") == 1
+
+
+def test_a_service_without_its_libraries_says_what_to_install():
+    hide = "import sys; sys.modules['h11'] = None; sys.argv = ['regard', 'serve', 'en-de']"
+    code = f"{hide}; from regard.cli.main import main; sys.exit(main())"
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
+    assert ended.returncode == 1
+    assert ended.stderr == 'regard: h11: not installed; install it with: pip install "regard[serve]"\n'
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["nowhere"], "its name does not say which languages it translates"),
+        (["en:de="], "expected SOURCE:TARGET=MODEL"),
+        (["en=x"], "expected SOURCE:TARGET=MODEL"),
+        (["models/en-de", "--prefix", "mt/"], "expected a path such as /translator"),
+        (["models/en-de", "--key-file", "no such file"], "cannot be read as text"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(regard, words, message):
+    regard("serve", *words, "--port", "0", "--workers", "1").refused(message)
+
+
+def test_languages_are_named_or_read_from_the_name():
+    assert direction("models/en-de") == Direction(Path("models/en-de"), "en", "de")
+    assert direction("models/big_EN_DE") == Direction(Path("models/big_EN_DE"), "en", "de")
+    assert direction("pt-BR:zh=m") == Direction(Path("m"), "pt-br", "zh-hans")
+
+
+def test_models_have_different_names(tmp_path):
+    one, other = tmp_path / "a" / "m", tmp_path / "b" / "m"
+    assert names([Direction(one, "en", "de"), Direction(other, "en", "de")]) == [str(one), str(other)]
+    assert names([Direction(one, "en", "de"), Direction(tmp_path / "n", "en", "de")]) == ["m", "n"]
+    with pytest.raises(RecipeError, match="given twice for en to de"):
+        names([Direction(one, "en", "de"), Direction(one, "en", "de")])
+
+
+def test_files_of_options_are_read_or_refused(tmp_path):
+    (tmp_path / "keys").write_text("one\n\n  two \n")
+    assert read_keys(tmp_path / "keys") == ("one", "two")
+    (tmp_path / "none").write_text("\n")
+    with pytest.raises(RecipeError, match="holds no key"):
+        read_keys(tmp_path / "none")
+    with pytest.raises(ServingError, match="cannot be written"):
+        opened(tmp_path / "no" / "file")
+    assert checked("/mt") == "/mt"
