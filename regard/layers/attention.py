@@ -1,6 +1,7 @@
 """Attention: the equation as one function, then the two modules that own its projections."""
 
 import math
+from collections.abc import Sequence
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import torch
@@ -80,14 +81,26 @@ class Kernel(Protocol[C]):
 class SelfAttention(nn.Module):
     """Concat(head_1 … head_h) W^O with head_i = attend(x W_i^Q, x W_i^K, x W_i^V). Vaswani et al. 2017, §3.2.2.
 
-    The three projections of all heads are one packed layer: one large product is faster than three.
+    The three projections of all heads are one packed layer: one large product is faster than three. Where layers of a
+    stack have lost heads, `places` says which rows of a bias that they share belong to the heads of this one.
     """
 
-    def __init__(self, width: int, heads: int, head_width: int, kernel: Kernel[Any], bias: bool = True) -> None:
+    places: Tensor | None
+
+    def __init__(
+        self,
+        width: int,
+        heads: int,
+        head_width: int,
+        kernel: Kernel[Any],
+        bias: bool = True,
+        places: Sequence[int] | None = None,
+    ) -> None:
         super().__init__()
         self.heads, self.head_width, self.kernel = heads, head_width, kernel
         self.packed = xavier(nn.Linear(width, 3 * heads * head_width, bias), parts=3)
         self.output = xavier(nn.Linear(heads * head_width, width, bias))
+        self.register_buffer("places", None if places is None else torch.tensor(places), persistent=False)
 
     def begin(self, x: Float[Tensor, "n t d"]) -> Cache:
         """The memory of nothing, for the rows of x."""
@@ -99,14 +112,16 @@ class SelfAttention(nn.Module):
         self, x: Float[Tensor, "n t d"], past: Cache, mask: Bool[Tensor, "n k"] | None, relative: Relative
     ) -> tuple[Float[Tensor, "n t d"], Cache]:
         """x attends to `past` and to itself; the second result is the past of the next call."""
-        packed, angles = self.packed(x), relative.angles
+        packed, angles, bias = self.packed(x), relative.angles, relative.bias
         if angles is not None and fits(packed, angles):
             packed, angles = turned(packed, angles, 2 * self.heads), None
         q, k, v = unpack(packed, 3, self.heads)
         if angles is not None:
             q, k = rotate(q, angles), rotate(k, angles)
+        if bias is not None and self.places is not None:
+            bias = bias[self.places]
         seen = self.kernel.extend(past, k, v)
-        return self.output(merge_heads(self.kernel(q, seen, mask, relative.bias))), seen
+        return self.output(merge_heads(self.kernel(q, seen, mask, bias))), seen
 
 
 class CrossAttention(nn.Module):

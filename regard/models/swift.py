@@ -32,7 +32,7 @@ class Sources:
 
     places: Int32[Tensor, "m s"]
     counts: Int32[Tensor, " m"]
-    seen: tuple[Float[Tensor, "entries kv"], ...]
+    seen: tuple[Float[Tensor, "entries _"], ...]  # keys and values; pruned layers have fewer
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class SwiftState:
     origin[r, step] is the row of that step that r descends from, sentence[r] the sentence that it translates.
     """
 
-    past: tuple[tuple[Float[Tensor, "_ qkv"], ...], ...]
+    past: tuple[tuple[Float[Tensor, "_ _"], ...], ...]
     origin: Int32[Tensor, "n t"]
     sentence: Int32[Tensor, " n"]
     sources: Sources
@@ -56,7 +56,7 @@ class SwiftLayer:
 
     def __init__(self, layer: DecoderLayer, joints: Sequence[Joint], native: Native) -> None:
         cross = layer.cross
-        self.heads, self.native = layer.attention.heads, native
+        self.heads, self.cross_heads, self.native = layer.attention.heads, cross.heads, native
         self.packed, self.query = Affine.of(layer.attention.packed, native), Affine.of(cross.query, native)
         self.remembered, self.inner = (
             Affine.of(cross.packed, native),
@@ -94,7 +94,7 @@ class SwiftLayer:
         past = (*past, packed)
         y = self.after_attention(x, self.native.past(past, state.origin, self.heads))
         q, sources = self.query(y), state.sources
-        found = self.native.memory(q, seen, state.sentence, sources.places, sources.counts, self.heads)
+        found = self.native.memory(q, seen, state.sentence, sources.places, sources.counts, self.cross_heads)
         y = self.after_cross(x, found)
         return self.after_feedforward(x, self.inner(y)), past
 
@@ -109,10 +109,11 @@ class SwiftDecoder:
         self.layers = [SwiftLayer(layer, joined[3 * i : 3 * i + 3], native) for i, layer in enumerate(layers)]
         self.entrance, self.relation, self.native = decoder.entrance, decoder.relation, native
         norm, rectified = joined[0].norm, all(layer.inner.activation is F.relu for layer in self.layers)
+        # Pruned layers may have unequally many heads; the one call for all layers knows one number.
+        heads = {count for layer in self.layers for count in (layer.heads, layer.cross_heads)}
         weights = [layer.weights() for layer in self.layers]
-        self.weights = (
-            Weights(weights, layers[0].attention.heads, self.first is None, norm.epsilon) if rectified else None
-        )
+        alike = rectified and len(heads) == 1
+        self.weights = Weights(weights, heads.pop(), self.first is None, norm.epsilon) if alike else None
         self.output: OutputLayer = Output(decoder.output)
 
     def begin(self, memory: Memory) -> SwiftState:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from regard.errors import ModelFormatError
 from regard.files import check_manifest, write_folder, write_manifest
-from regard.recipe.folder import CARD, DATA, LOG, WEIGHTS, ModelFolder, read_model
+from regard.recipe.folder import CARD, DATA, FILM, LOG, REPORT, WEIGHTS, ModelFolder, read_model
 from regard.training import checkpoint
 from regard.training.averaging import average
 from regard.training.tensors import write_tensors
@@ -29,7 +29,7 @@ def average_folders(models: Sequence[Path], out: Path, last: int | None) -> int:
     first = models[0]
 
     def fill(fresh: Path) -> None:
-        for name in check_manifest(first)["files"].keys() - {WEIGHTS, CARD, LOG, DATA}:
+        for name in check_manifest(first)["files"].keys() - {WEIGHTS, CARD, LOG, DATA, FILM, REPORT}:
             shutil.copyfile(first / name, fresh / name)
         write_tensors(fresh / WEIGHTS, mean)
         (fresh / CARD).write_text(card(out.name, [path.name for path in sources]), "utf-8")

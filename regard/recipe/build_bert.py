@@ -46,5 +46,5 @@ def build_encoder(options: BertOptions, embedding: TokenEmbedding) -> BertEncode
     stack, placed = StackParts(options), PlacedParts(options)
     segments = normal_rows(nn.Embedding(options.segments, options.width))
     entrance = SegmentedEntrance(embedding, placed.positions(), segments, stack.norm(), Dropout(options.dropout))
-    layers = [stack.encoder_layer(causal=False, network=stack.feedforward) for _ in range(options.layers)]
+    layers = [stack.encoder_layer(False, heads, stack.feedforward) for heads in options.heads_of("encoder")]
     return BertEncoder(entrance, placed.relation(causal=False), layers, stack.last_norm())

@@ -12,7 +12,7 @@ def build_gpt(options: GptOptions, vocab: int) -> SequenceToSequence:
     refuse_unplaceable(options)
     stack, placed = StackParts(options), PlacedParts(options)
     embedding = placed.embedding(vocab)
-    layers = [stack.encoder_layer(causal=True, network=stack.feedforward) for _ in range(options.layers)]
+    layers = [stack.encoder_layer(True, heads, stack.feedforward) for heads in options.heads_of("decoder")]
     gpt = Gpt(
         placed.entrance(embedding), placed.relation(causal=True), layers, stack.last_norm(), placed.output(embedding)
     )

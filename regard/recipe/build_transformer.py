@@ -1,5 +1,7 @@
 """From the model section of a recipe to a Transformer."""
 
+from collections.abc import Sequence
+
 from torch import nn
 
 from regard.errors import RecipeError
@@ -22,13 +24,13 @@ def build_transformer(
     encoder = TransformerEncoder(
         placed.entrance(source),
         placed.relation(causal=False),
-        [parts.encoder_layer() for _ in range(options.encoder_layers)],
+        [parts.encoder_layer(heads) for heads in options.heads_of("encoder")],
         parts.stack.last_norm(),
     )
     decoder = TransformerDecoder(
         placed.entrance(target),
         placed.relation(causal=True),
-        [parts.decoder_layer() for _ in range(options.decoder_layers)],
+        list(map(parts.decoder_layer, options.heads_of("decoder"), options.heads_of("cross"))),
         parts.stack.last_norm(),
         placed.output(target),
     )
@@ -48,12 +50,12 @@ class Parts:
         gate = Gate(o.width, o.experts, o.active, o.balance)
         return MixtureOfExperts(gate, [self.stack.feedforward() for _ in range(o.experts)])
 
-    def encoder_layer(self) -> EncoderLayer:
-        return self.stack.encoder_layer(causal=False, network=self.feedforward)
+    def encoder_layer(self, heads: Sequence[int]) -> EncoderLayer:
+        return self.stack.encoder_layer(causal=False, heads=heads, network=self.feedforward)
 
-    def decoder_layer(self) -> DecoderLayer:
-        cross, around = self.stack.cross_attention(), [self.stack.around() for _ in range(3)]
-        return DecoderLayer(self.stack.self_attention(causal=True), cross, self.feedforward(), around)
+    def decoder_layer(self, heads: Sequence[int], cross_heads: Sequence[int]) -> DecoderLayer:
+        cross, around = self.stack.cross_attention(cross_heads), [self.stack.around() for _ in range(3)]
+        return DecoderLayer(self.stack.self_attention(True, heads), cross, self.feedforward(), around)
 
 
 def refuse_impossible(options: TransformerOptions) -> None:

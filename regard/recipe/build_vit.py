@@ -24,7 +24,7 @@ def build_vit(options: VitOptions, lexicon: ImageLexicon, *, seed: int) -> Image
         torch.manual_seed(seed)
         patches = PatchEmbedding(lexicon.channels, options.patch, options.width)
         entrance = ImageEntrance(patches, GridPositions(grid, options.width), Dropout(options.dropout))
-        layers = [stack.encoder_layer(causal=False, network=stack.feedforward) for _ in range(options.layers)]
+        layers = [stack.encoder_layer(False, heads, stack.feedforward) for heads in options.heads_of("encoder")]
         encoder = VitEncoder(entrance, layers, stack.last_norm())
         return ImageClassifier(encoder, xavier(nn.Linear(options.width, len(lexicon.labels))))
 

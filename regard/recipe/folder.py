@@ -1,7 +1,8 @@
 """A model directory: self-contained, code-free, checked when it is opened.
 
 recipe.yaml  model.safetensors  source.* target.* (or shared.*: the tokenisers)  README.md (the model card)
-training.jsonl (the run, event by event)  data.json (what was read and left out)  manifest.json (sha256 of each)
+training.jsonl (the run, event by event)  film.jsonl (where it looked meanwhile)  report.html (both as a page)
+data.json (what was read and left out)  manifest.json (sha256 of each)
 shortlist.safetensors (which target ids a source id may turn into; not where the vocabulary is small)
 """
 
@@ -27,7 +28,7 @@ from regard.training.memory import SIGNS
 from regard.training.tensors import check_match, fill, finite, read_tensors, weights
 
 WEIGHTS, RECIPE, CARD, LOG, DATA = "model.safetensors", "recipe.yaml", "README.md", "training.jsonl", "data.json"
-SHORTLIST = "shortlist.safetensors"
+SHORTLIST, FILM, REPORT = "shortlist.safetensors", "film.jsonl", "report.html"
 COMMANDS = {  # what uses a model of each task
     "translate": "translate",
     "language-model": "generate",

@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from regard.explaining.explanation import Kind
 from regard.section import Section
 
 Positive = Annotated[int, Field(gt=0)]
@@ -13,6 +14,17 @@ FEWEST_BUCKETS = 4  # two ways, near and far
 Activation = Literal["relu", "gelu", "gelu-tanh", "silu", "swiglu", "geglu", "geglu-tanh", "reglu"]
 
 
+Layers = tuple[tuple[Positive, ...], ...]  # for each layer, lowest first, some of its heads, counted from 1
+
+
+class KeptHeads(Section):
+    """The heads that a pruned model still has; a kind of attention that is not said has all of them."""
+
+    encoder: Layers = ()
+    decoder: Layers = ()
+    cross: Layers = ()
+
+
 class StackOptions(Section):
     """What every stack of attention layers has, whichever family it belongs to."""
 
@@ -20,6 +32,7 @@ class StackOptions(Section):
     width: Positive = 256  # d_model
     heads: Positive = 4
     head_width: Positive | None = None  # d_k = d_v of one head; none: width / heads
+    kept_heads: KeptHeads | None = None  # what `regard heads --prune` left; none: all
     feedforward: Positive = 1024
     dropout: Probability = 0.1
     attention_dropout: Probability = 0.0  # above 0 leaves the CPU's flash kernel
@@ -30,6 +43,16 @@ class StackOptions(Section):
     bias: bool = True  # of the linear layers of attention and feed-forward
     attention: Literal["full", "window", "linear"] = "full"  # self-attention; cross-attention is always full
     window: Positive = 64  # positions each side, for "window"
+
+    @property
+    def stacks(self) -> dict[Kind, int]:
+        """Who looks at whom in this family, and in how many layers."""
+        raise NotImplementedError
+
+    def heads_of(self, kind: Kind) -> Layers:
+        """The heads that each layer has."""
+        kept: Layers = getattr(self.kept_heads, kind, ())
+        return kept or (tuple(range(1, self.heads + 1)),) * self.stacks[kind]
 
 
 Positions = Literal["sinusoid", "sinusoid-halves", "learned", "relative", "rotary", "alibi", "none"]
@@ -63,6 +86,10 @@ class TransformerOptions(PlacedOptions):
     decoder_layers: Positive = 4
     share_embeddings: bool = True  # source = target embedding, with a joint vocabulary
 
+    @property
+    def stacks(self) -> dict[Kind, int]:
+        return {"encoder": self.encoder_layers, "decoder": self.decoder_layers, "cross": self.decoder_layers}
+
 
 class GptOptions(PlacedOptions):
     """Radford et al. 2018, 2019: one stack that sees what came before, and nothing else."""
@@ -72,6 +99,10 @@ class GptOptions(PlacedOptions):
     positions: Positions = "learned"
     scale_embedding: bool = False  # × √width
     layers: Positive = 4
+
+    @property
+    def stacks(self) -> dict[Kind, int]:
+        return {"decoder": self.layers}
 
 
 class BertOptions(PlacedOptions):
@@ -85,6 +116,10 @@ class BertOptions(PlacedOptions):
     layers: Positive = 4
     segments: Positive = 2  # texts that are told apart: the first and the second of a pair
 
+    @property
+    def stacks(self) -> dict[Kind, int]:
+        return {"encoder": self.layers}
+
 
 class VitOptions(StackOptions):
     """Dosovitskiy et al. 2021: an image as a sequence of patches. Size and colours of images come with the data."""
@@ -93,6 +128,10 @@ class VitOptions(StackOptions):
     activation: Activation = "gelu"
     layers: Positive = 6
     patch: Positive = 16  # rows and columns of pixels of a patch; must divide those of the images
+
+    @property
+    def stacks(self) -> dict[Kind, int]:
+        return {"encoder": self.layers}
 
 
 class RecurrentOptions(Section):

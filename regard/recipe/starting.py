@@ -95,8 +95,9 @@ def model_of(start: Start, task: str) -> dict[str, Any]:
 
 def refuse_unlike(recipe: Recipe, start: Start) -> None:
     """Names the first choice in which the recipe is not what the weights of the start were made for."""
+    ours = recipe.model.model_dump()
     for name, value in model_of(start, recipe.task.kind).items():
-        refuse_other(f"model.{name}", getattr(recipe.model, name), value, start.path)
+        refuse_other(f"model.{name}", ours[name], value, start.path)
     theirs = start.recipe.task
     if isinstance(recipe.task, LanguageModelOptions) and isinstance(theirs, LanguageModelOptions):
         refuse_other("task.start", recipe.task.start, theirs.start, start.path)

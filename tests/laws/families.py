@@ -45,6 +45,7 @@ def convs2s(**chosen) -> ConvS2SOptions:
     return ConvS2SOptions(**(sizes | chosen))
 
 
+PRUNED = {"encoder": [[1, 3]], "decoder": [[2], [1, 2, 3]], "cross": [[3], [1, 2]]}  # of three heads each
 ONE_WAY = {"bidirectional": False, "input_feeding": False}
 
 FAMILIES = {
@@ -118,6 +119,8 @@ FAMILIES = {
     "Transformer, as Marian": transformer(
         order="post", activation="silu", positions="sinusoid-halves", norm_epsilon=0.1, output_bias=True
     ),
+    "Transformer, pruned": transformer(decoder_layers=2, kept_heads=PRUNED),
+    "Transformer, relative bias, pruned": transformer(decoder_layers=2, positions="relative", kept_heads=PRUNED),
     "Transformer, untied without any bias": transformer(
         activation="gelu-tanh", bias=False, tie_output=False, output_bias=False
     ),

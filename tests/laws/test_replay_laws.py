@@ -72,7 +72,8 @@ def of_self_attention(module, x, relative):
             continue
         scores = {(i, j): float(q[i] @ k[j]) / math.sqrt(q.shape[1]) for i, j in pairs}
         if relative.bias is not None:
-            scores = {(i, j): score + float(relative.bias[head, j - i + t - 1]) for (i, j), score in scores.items()}
+            bias = relative.bias[head if module.places is None else module.places[head]]
+            scores = {(i, j): score + float(bias[j - i + t - 1]) for (i, j), score in scores.items()}
         found.append(normalised(scores, math.exp))
     return torch.stack(found)
 
