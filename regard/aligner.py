@@ -16,8 +16,10 @@ from regard.explaining.alignment import (
     attention_sizes,
     belonging,
     cross_weights,
+    described,
     every_look,
     looked,
+    side_by_side,
     strongest,
     word_weights,
 )
@@ -47,14 +49,14 @@ class Aligner:
 
     def __init__(self, folder: ModelFolder) -> None:
         self.folder, self.vocabularies, self.model = folder, folder.vocabularies, folder.model.eval()
-        self.layers, self.heads = attention_sizes(self.model)
-        if not self.layers:
+        self.heads = attention_sizes(self.model)  # of each layer
+        if not self.heads:
             raise ModelFormatError(
                 f"{folder.path}: a {folder.recipe.model.kind} model without attention, so it looks at no word; "
                 "use a model with attention"
             )
         loss = folder.recipe.loss
-        self.look = Look(*taught_head(loss, self.layers), loss.guided_step) if loss.guided else Look()
+        self.look = Look(*taught_head(loss, len(self.heads)), loss.guided_step) if loss.guided else Look()
 
     def align(self, pairs: Sequence[Pair], look: Look | None = None, threshold: float = 0.0) -> list[Links]:
         """The links of each pair, in order: one for each target word, or none where it looks at words too little.
@@ -68,9 +70,16 @@ class Aligner:
             found[i] = strongest(weights, threshold)
         return found
 
+    def place(self, pair: Pair) -> Links:
+        """The links of one pair by which to move what stands around its words; see `side_by_side`."""
+        found: Links = frozenset()
+        for _, (weights,) in self.word_maps([pair], [self.look]):
+            found = side_by_side(weights)
+        return found
+
     def rank(self, pairs: Sequence[Pair], gold: Sequence[Gold]) -> list[tuple[Look, AlignmentScore]]:
         """Every place to look with its score against the gold links, the least error first."""
-        looks = every_look(self.layers, self.heads)
+        looks = every_look(self.heads)
         scores = [AlignmentScore()] * len(looks)
         for i, maps in self.word_maps(pairs, looks):
             found = [score_links(strongest(weights, 0.0), gold[i]) for weights in maps]
@@ -92,9 +101,9 @@ class Aligner:
             rows = [full[place] for place in part]
             batch = collate([sources[i].ids for i in rows], [targets[i].ids for i in rows])
             weights = cross_weights(self.model, batch.source, batch.source_mask, batch.inputs)
-            for i, seen in zip(rows, weights, strict=True):
+            for row, i in enumerate(rows):
                 source, target = sources[i], targets[i]
-                real = seen[:, :, : len(target.ids) + 1, : len(source.ids)]
+                real = [layer[row, :, : len(target.ids) + 1, : len(source.ids)] for layer in weights]
                 yield i, [word_weights(looked(real, look), target.words, source.words) for look in looks]
 
     def side(self, text: str, tokeniser: Tokeniser) -> Side:
@@ -107,14 +116,18 @@ class Aligner:
         return Side([piece.id for piece in pieces], belonging(words_of(pieces, text), len(word_spans(text))))
 
     def refuse_missing(self, look: Look) -> None:
-        for name, wanted, most in (("layer", look.layer, self.layers), ("head", look.head, self.heads)):
-            if wanted is not None and not 1 <= wanted <= most:
-                raise DecodingError(
-                    f"{name} {wanted}: {self.folder.path} looks at its source with {self.layers} layers of "
-                    f"{self.heads} heads; say 1 to {most}"
-                )
+        layers = len(self.heads)
         if look.layer is None and look.head is not None:
-            raise DecodingError(f"head {look.head}: of which layer? say 1 to {self.layers}")
+            raise DecodingError(f"head {look.head}: of which layer? say 1 to {layers}")
+        if look.layer is not None and not 1 <= look.layer <= layers:
+            raise self.missing("layer", look.layer, layers)
+        heads = self.heads[look.layer - 1] if look.layer else 0
+        if look.head is not None and not 1 <= look.head <= heads:
+            raise self.missing("head", look.head, heads)
+
+    def missing(self, name: str, wanted: int, most: int) -> DecodingError:
+        there = described(self.heads)
+        return DecodingError(f"{name} {wanted}: {self.folder.path} looks at its source with {there}; say 1 to {most}")
 
 
 def load_aligner(path: str | Path) -> Aligner:

@@ -15,17 +15,17 @@ from regard.data.pairs import Pair
 from regard.engine import TorchEngine, load
 from regard.errors import RecipeError, RegardError
 from regard.evaluation.scores import Scores, evaluate
+from regard.explaining.film import read_film
 from regard.explaining.heatmap import terminal
-from regard.explaining.page import Contents, CurvePoint, Example, Picture, Score, report
+from regard.explaining.page import Contents, Example, Picture, Score, report
 from regard.explaining.record import record
 from regard.files import write_atomically
 from regard.models.interface import parameters
-from regard.recipe.folder import LOG
+from regard.recipe.folder import FILM, LOG
+from regard.report import learning_curve
 from regard.request import Request
 from regard.run import run
 from regard.text.special import BOS, EOS, NAMES
-from regard.training.events import Stepped, Validated
-from regard.training.logs import read_log
 
 TRAIN, VALID, TEST = 60_000, 500, 2_000
 SETTINGS = (
@@ -136,16 +136,8 @@ def contents(engine: TorchEngine, scores: Scores, rows: Sequence[Example], pictu
             Score("chrF", scores.chrf.score, scores.chrf.signature),
         ],
         curve=learning_curve(engine.folder.path / LOG),
+        film=read_film(engine.folder.path / FILM),
         examples=rows,
         pictures=pictures,
         commands={"read a date": f"echo '3. März 2022' | regard translate {engine.folder.path}"},
     )
-
-
-def learning_curve(log: Path) -> list[CurvePoint]:
-    """Every validation, and about two hundred of the steps between."""
-    events = read_log(log)
-    steps = [event for event in events if isinstance(event, Stepped)]
-    points = [CurvePoint(e.step, e.seconds / 60, e.loss) for e in steps[:: max(1, len(steps) // 200)]]
-    points += [CurvePoint(e.step, e.seconds / 60, None, e.scores) for e in events if isinstance(e, Validated)]
-    return sorted(points, key=lambda point: point.step)

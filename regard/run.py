@@ -15,14 +15,16 @@ from regard.errors import DataError, ModelFormatError, RecipeError, TrainingErro
 from regard.files import MANIFEST, manifest, write_folder, write_manifest
 from regard.jobs.interface import Prepared, Verdict
 from regard.jobs.table import job
-from regard.recipe.folder import DATA, LOG, RECIPE, Lexicon, read_recipe, write_recipe, write_weights
+from regard.recipe.folder import DATA, FILM, LOG, RECIPE, Lexicon, read_recipe, write_recipe, write_weights
 from regard.recipe.presets import choose
 from regard.recipe.recipe import Recipe, overlay, parse
 from regard.recipe.starting import gentler, noted, open_start, refuse_unlike, start_again, start_from
+from regard.report import write_report
 from regard.request import Request, text_of
 from regard.training.console import Console
 from regard.training.crew import shares
 from regard.training.events import Event, Finished, Stopped
+from regard.training.film import Film
 from regard.training.logs import JsonLog, Reader, TensorBoardLog
 from regard.training.loop import train as run_loop
 from regard.training.signals import stop_on_signal
@@ -175,6 +177,8 @@ def follow(prepared: Prepared, folder: Path, request: Request, started: float) -
         readers: list[Reader] = [stack.enter_context(JsonLog(folder / LOG))]
         if request.tensorboard:
             readers.append(stack.enter_context(TensorBoardLog(folder / "tensorboard")))
+        if prepared.film:
+            readers.append(Film(folder / FILM, prepared.model, prepared.film))
         if not request.quiet:
             readers.append(stack.enter_context(Console(prepared.report.lines())))
         loop = run_loop(
@@ -200,6 +204,7 @@ def finish(prepared: Prepared, folder: Path, finished: Finished) -> Verdict:
     """
     verdict = job(prepared.recipe).judge(prepared, folder, finished)
     write_card(folder, prepared, verdict, finished)
+    write_report(folder, prepared, verdict, finished)
     write_weights(folder, prepared.model)
     facts = {"steps": finished.steps, "seconds": round(finished.seconds, 1)}
     write_manifest(folder, {**verdict.facts, **facts})

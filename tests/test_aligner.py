@@ -103,7 +103,7 @@ def plain_loop(aligner, pair, look, weights):
 
 def test_links_are_those_of_a_plain_loop(aligner):
     known = [(pair, recorded(aligner, pair)) for pair in PAIRS]
-    for look in every_look(aligner.layers, aligner.heads):
+    for look in every_look(aligner.heads):
         assert aligner.align(PAIRS, look) == [plain_loop(aligner, pair, look, weights) for pair, weights in known]
 
 
@@ -119,6 +119,16 @@ def test_every_target_word_has_one_link_and_a_blank_side_none(aligner):
         assert sorted(target for _, target in links) == list(words)
 
 
+def test_what_is_moved_goes_around_words_side_by_side(aligner):
+    for pair, links in zip(PAIRS, aligner.align(PAIRS), strict=True):
+        found = aligner.place(pair)
+        assert found <= links
+        assert {source for source, _ in found} == {source for source, _ in links}
+        for source in {source for source, _ in found}:
+            words = sorted(target for one, target in found if one == source)
+            assert words == list(range(words[0], words[-1] + 1))
+
+
 def test_a_threshold_only_takes_links_away(aligner):
     before = aligner.align(PAIRS, threshold=0.0)
     for threshold in (0.2, 0.5, 1.0):
@@ -130,7 +140,7 @@ def test_a_threshold_only_takes_links_away(aligner):
 
 def test_the_ranking_holds_every_place_with_the_score_of_its_links(aligner):
     ranking = aligner.rank(PAIRS, GOLD)
-    assert {look for look, _ in ranking} == set(every_look(aligner.layers, aligner.heads))
+    assert {look for look, _ in ranking} == set(every_look(aligner.heads))
     errors = [score.aer for _, score in ranking]
     assert errors == sorted(errors)
     for look, score in ranking:

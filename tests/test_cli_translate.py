@@ -6,6 +6,7 @@ import pytest
 
 from regard.commands.streams import one_line
 from regard.engine import load
+from regard.explainer import Asked, load_explainer
 
 
 @pytest.fixture(scope="module")
@@ -158,3 +159,33 @@ def test_an_output_that_cannot_be_written_is_one_line(regard, model, tmp_path, p
 
 def test_a_line_break_of_the_model_does_not_break_the_line():
     assert one_line("a\nb\r\nc\u2028d") == "a b  c\u2028d"
+
+
+# ---------------------------------------------------------------- checks
+def test_checks_stand_beside_each_translation_and_change_nothing_else(regard, model, lines):
+    asked = ("translate", model, "--json")
+    bare = [json.loads(line) for line in regard(*asked, stdin=text(*lines, "")).lines]
+    found = [json.loads(line) for line in regard(*asked, "--check", stdin=text(*lines, "")).lines]
+    assert [{key: one[key] for key in bare[0]} for one in found] == bare
+    explainer = load_explainer(model)
+    for one in found[:5]:
+        (same,) = explainer.explain(one["source"], Asked(target=one["text"], concerns=True))
+        assert one["concerns"] == [json.loads(concern.model_dump_json()) for concern in same.concerns]
+    assert found[-1]["concerns"] == []  # a blank line
+
+
+def test_a_forced_repetition_is_found_by_a_check(regard, model):
+    (line,) = regard("translate", model, "--json", "--check", "--prefix", "ABCD ABCD ABCD", stdin=text("abc de")).lines
+    assert "repetition" in [one["kind"] for one in json.loads(line)["concerns"]]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--check",), ("--check", "--json")),
+        (("--check", "--json", "--engine", "ctranslate2"), ("--check", "ctranslate2")),
+        (("--check", "--json", "--workers", "2"), ("--workers 2", "--check")),
+    ],
+)
+def test_checks_that_cannot_be_made_are_refused(regard, model, arguments, words):
+    regard("translate", model, *arguments, stdin=text("abc de")).refused(*words)

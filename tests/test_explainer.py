@@ -13,6 +13,7 @@ from regard.engine import load
 from regard.errors import DecodingError, ModelFormatError
 from regard.explainer import LONGEST, Asked, Explainer, load_explainer
 from regard.generator import load_generator
+from regard.reader import load_classifier
 from regard.run import Request, run
 from regard.text.special import EOS
 
@@ -90,6 +91,15 @@ def test_an_output_that_the_length_limit_cut_is_explained_as_far_as_it_goes(expl
     assert len(found.steps) == 2
 
 
+def test_maps_and_concerns_come_with_every_output_if_asked(explainer):
+    found = explainer.explain("abc de", Asked(n_best=2, maps=("rise", "gradient"), masks=30, concerns=True))
+    assert [[one.method for one in each.saliency] for each in found] == [["rise", "gradient"]] * 2
+    (bare,) = explainer.explain("abc de", Asked())
+    assert (bare.saliency, bare.concerns) == ((), ())
+    (odd,) = explainer.explain("abc de", Asked(target="ABC ABC ABC", concerns=True))
+    assert "repetition" in [concern.kind for concern in odd.concerns]
+
+
 def test_the_model_is_named_without_its_place(explainer, model):
     assert explainer.explain("ab", Asked())[0].model == model.name
 
@@ -112,20 +122,69 @@ def test_a_language_model_tells_how_it_reads(bard):
 @pytest.mark.parametrize("name", ["reader", "sorter"])
 def test_an_encoder_tells_how_it_reads(name, request):
     (found,) = load_explainer(request.getfixturevalue(name)).explain("die kuh", Asked())
-    assert found.target is None
+    assert (found.target is None) == (name == "reader")
     assert [token.text for token in found.source.tokens][:: len(found.source.tokens) - 1] == ["<s>", "</s>"]
     assert [(block.layer, block.head) for block in found.attention] == [(1, 1), (1, 2), (2, 1), (2, 2)]
     for block in found.attention:
         assert [sum(row) for row in block.weights] == pytest.approx([1] * len(found.source.tokens), abs=1e-4)
 
 
-@pytest.mark.parametrize("name", ["bard", "reader", "sorter"])
+def test_a_classifier_tells_its_labels_as_it_decides(sorter):
+    text, looking = "kuh rot", load_explainer(sorter)
+    (decision,) = load_classifier(sorter).classify([text])
+    ranking = sorted(decision.probabilities, key=lambda label: -decision.probabilities[label])
+    found = looking.explain(text, Asked(n_best=2, alternatives=9))
+    assert [one.target.text for one in found] == ranking[:2]
+    for rank, one in enumerate(found, start=1):
+        (step,) = one.steps
+        assert step.rank == rank
+        assert step.probability == pytest.approx(decision.probabilities[one.target.text], abs=1e-5)
+        assert [other.text for other in step.alternatives] == ranking
+        assert sum(other.probability for other in step.alternatives) == pytest.approx(1)
+        assert math.exp(one.log_probability) == pytest.approx(step.probability)
+        assert one.start == one.source.tokens[0]
+        assert {block.kind for block in one.attention} == {"encoder"}
+    assert looking.explain(text, Asked(target=ranking[1], alternatives=9)) == found[1:]
+    with pytest.raises(DecodingError, match=f"target 'x': no label of this model; give one of .*{ranking[0]}"):
+        looking.explain(text, Asked(target="x"))
+
+
+def test_a_model_of_pairs_of_texts_shows_how_it_reads_one(place):
+    rows = [(text, "rot", label) for text, label in records(40, 5)]
+    file = write_records(place / "pairs.tsv", rows, ("text", "other", "label"))
+    columns = {"text_column": "text", "second_column": "other", "label_column": "label"}
+    request = Request(labelled=file, valid_labelled=file, **columns, out=place / "pairs", steps=1)
+    run(replace(request, settings=(*SETTINGS, "data.max_tokens=16"), quiet=True))
+    (found,) = load_explainer(place / "pairs").explain("die kuh", Asked())
+    assert found.target is None
+
+
+@pytest.mark.parametrize("name", ["bard", "reader"])
 def test_outputs_mean_nothing_to_a_model_that_writes_none(name, request):
     looking = load_explainer(request.getfixturevalue(name))
     with pytest.raises(DecodingError, match="target: has no meaning here"):
         looking.explain("die kuh", Asked(target="x"))
     with pytest.raises(DecodingError, match="n-best: has no meaning here"):
         looking.explain("die kuh", Asked(n_best=2))
+
+
+@pytest.mark.parametrize("name", ["reader", "sorter"])
+def test_a_model_that_writes_nothing_has_nothing_that_could_depend(name, request):
+    looking = load_explainer(request.getfixturevalue(name))
+    with pytest.raises(
+        DecodingError, match="map rise: tells what written tokens depend on, and this model writes none"
+    ):
+        looking.explain("die kuh", Asked(maps=("rise",)))
+    with pytest.raises(DecodingError, match="check: has no meaning here"):
+        looking.explain("die kuh", Asked(concerns=True))
+
+
+def test_a_language_model_is_asked_what_it_depends_on(bard):
+    (found,) = load_explainer(bard).explain("die kuh", Asked(maps=("rise", "rollout"), masks=30))
+    assert [one.method for one in found.saliency] == ["rise", "rollout"]
+    assert [len(row) for row in found.saliency[0].previous] == [len(found.target.tokens)] * len(found.target.tokens)
+    with pytest.raises(DecodingError, match="check: has no meaning here"):
+        load_explainer(bard).explain("die kuh", Asked(concerns=True))
 
 
 # ---------------------------------------------------------------- bad input

@@ -9,10 +9,11 @@ import torch
 from toy_trees import toy_trees
 
 from regard import run as running
-from regard.data.treebank import read_treebank
+from regard.data.treebank import read_treebank, unlinearise
 from regard.decoding.options import SearchOptions
 from regard.errors import DataError, DecodingError, ModelFormatError, RecipeError
 from regard.evaluation.trees import read_tree, write_tree
+from regard.explainer import Asked, load_explainer
 from regard.parser import load_parser
 from regard.run import Request, run
 
@@ -125,6 +126,19 @@ def test_a_sentence_that_no_tree_fits_is_refused(parser):
 
 
 # ---------------------------------------------------------------- the directory and the command
+def test_a_tree_is_explained_as_the_brackets_that_the_parser_wrote(folder, parser):
+    looking = load_explainer(folder)
+    best, second = looking.explain(SENTENCE, Asked(n_best=2))
+    assert unlinearise(best.target.text.split(), SENTENCE.split()) == parser.parse([SENTENCE])[0]
+    assert second.score <= best.score
+    assert {block.kind for block in best.attention} == {"encoder", "decoder", "cross"}
+    (given,) = looking.explain(SENTENCE, Asked(target=best.target.text))
+    assert (given.steps, given.score, given.attention) == (best.steps, best.score, best.attention)
+    assert looking.explain("the (dog)", Asked())[0].source.text == "the -LRB-dog-RRB-"
+    with pytest.raises(DecodingError, match=r"text 'a a .* words, expected at most 67"):
+        looking.explain("a " * 68, Asked())
+
+
 def test_the_card_tells_how_to_use_it_and_how_good_it_is(folder):
     card = (folder / "README.md").read_text(encoding="utf-8")
     facts = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))["validation"]

@@ -12,7 +12,10 @@ from regard.recipe.folder import read_recipe
 from regard.training.events import Finished, Started, Stepped, Validated
 from regard.training.logs import read_log
 
-FILES = ["README.md", "data.json", "manifest.json", "model.safetensors", "recipe.yaml", "shared.json", "training.jsonl"]
+FILES = [
+    *("README.md", "data.json", "film.jsonl", "manifest.json", "model.safetensors", "recipe.yaml", "report.html"),
+    *("shared.json", "training.jsonl"),
+]
 
 
 def weights(folder):

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import click
 
+from regard.errors import ServingError
+
 FILE = click.Path(path_type=Path)
 ENGINE = click.option(
     "--engine",
@@ -35,6 +37,17 @@ def large_import() -> Iterator[None]:
     finally:
         gc.freeze()
         gc.enable()
+
+
+@contextmanager
+def serving_parts() -> Iterator[None]:
+    """What only `regard[serve]` installs may be missing."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if error.name not in ("h11", "py3langid"):
+            raise
+        raise ServingError(f'{error.name}: not installed; install it with: pip install "regard[serve]"') from None
 
 
 @click.group(context_settings=HELP)

@@ -6,6 +6,7 @@ import sys
 import click
 
 from regard.cli import (  # noqa: F401  (commands join the group as their module is read)
+    ablating,
     aligning,
     comparing,
     explaining,
@@ -14,9 +15,11 @@ from regard.cli import (  # noqa: F401  (commands join the group as their module
     publishing,
     reading,
     seeing,
+    serving,
     studying,
     teaching,
     using,
+    watching,
 )
 from regard.cli.group import regard
 from regard.errors import RegardError

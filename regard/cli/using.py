@@ -83,6 +83,12 @@ def each(*options: Callable[[Command], Command]) -> Callable[[Command], Command]
 @each(*CONSENSUS)
 @each(*KEEPING)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line, with scores and tokens.")
+@click.option(
+    "--check",
+    is_flag=True,
+    help="With --json: what is wrong with each output, as far as the model can tell: it hardly depends on its source, "
+    "repeats itself, leaves words out, or is improbable.",
+)
 @ENGINE
 @WORKERS
 @SHORTLIST
@@ -95,6 +101,7 @@ def translate(model: Path, **options: Any) -> None:
       regard translate models/seed1 --with models/seed2 --with models/seed3 < in.txt > out.txt
       regard translate models/en-de --glossary terms.tsv --keep Regard < in.txt > out.txt
       regard translate models/en-de --format html < page.en.html > page.de.html
+      regard translate models/en-de --json --check < in.txt > out.jsonl
     """
     with large_import():
         from regard.commands.translate import TranslateRequest, translate_lines

@@ -1,7 +1,7 @@
 """`regard explain`: what a model looked at, and what it expected, while it read or wrote a text."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -9,16 +9,18 @@ from pathlib import Path
 from rich.console import Console
 
 from regard.commands.colours import colour_of
+from regard.commands.dependence import MapWishes, faithfulness_table, refuse_unheard_maps, worries
+from regard.commands.rising import watched
 from regard.commands.streams import input_lines
 from regard.commands.wrapping import labelled
 from regard.errors import DecodingError
 from regard.explainer import Asked, Explainer, load_explainer
-from regard.explaining.explanation import Explanation, Kind
-from regard.explaining.heatmap import Colour, display_width, labels, printable, svg, terminal
-from regard.explaining.view import View, Which, by_words, view
-from regard.files import write_atomically
+from regard.explaining.explanation import Explanation, Kind, Method
+from regard.explaining.heatmap import Colour, display_width, labels, printable, terminal
+from regard.explaining.view import View, Which, by_words, saliency_view, view
 
 SHOWN = 3  # alternatives of a token in the terminal
+PICTURES = (".svg", ".png")  # files of one map
 
 
 @dataclass(frozen=True)
@@ -33,12 +35,26 @@ class ExplainRequest:
     words: bool = False
     n_best: int = 1
     alternatives: int = 5
-    svg: Path | None = None
+    maps: tuple[Method, ...] = ()
+    masks: int | None = None
+    faithful: bool = False
+    check: bool = False
+    out: Path | None = None  # its ending says what is written; none: the terminal
+    beside: Path | None = None  # another model, for a page
     as_json: bool = False
 
     @property
     def asked(self) -> Asked:
-        return Asked(self.target, self.n_best, self.alternatives)
+        return Asked(
+            target=self.target,
+            n_best=self.n_best,
+            alternatives=self.alternatives,
+            maps=self.maps,
+            masks=self.masks,
+            faithful=self.faithful,
+            concerns=self.check,
+            watch=watched,
+        )
 
     @property
     def which(self) -> Which:
@@ -46,8 +62,8 @@ class ExplainRequest:
 
     @property
     def drawn(self) -> bool:
-        """Somebody will see a map."""
-        return self.svg is not None or not self.as_json
+        """Somebody will see one map."""
+        return not self.as_json if self.out is None else self.out.suffix.lower() in PICTURES
 
 
 def explain_texts(model: Path, request: ExplainRequest) -> None:
@@ -55,11 +71,9 @@ def explain_texts(model: Path, request: ExplainRequest) -> None:
     refuse_unheard(request)
     colour = colour_of(Console())
     for place, explanation in enumerate(explanations(load_explainer(model), request)):
-        seen = chosen(explanation, request) if request.drawn else None
-        if seen and request.svg:
-            write_atomically(request.svg, svg(seen.weights, seen.columns, seen.rows) + "\n")
-        if seen and not request.as_json:
-            shown = "\n".join(described(explanation, seen, colour))
+        seen = chosen(explanation, request) if request.drawn else []
+        if seen:
+            shown = "\n".join(described(explanation, seen, request, colour))
             sys.stdout.write(f"\n\n{shown}\n" if place else f"{shown}\n")
         else:
             sys.stdout.write(explanation.to_json() + "\n")
@@ -67,18 +81,28 @@ def explain_texts(model: Path, request: ExplainRequest) -> None:
 
 
 def refuse_unheard(request: ExplainRequest) -> None:
-    """An option that would change nothing is a mistake, and so are two pictures for one file."""
+    """An option that would change nothing is a mistake."""
     if request.target is not None and request.n_best > 1:
         raise DecodingError(f"--n-best {request.n_best}: there is one --target; leave one of the two out")
-    if request.svg is not None and request.svg.suffix.lower() != ".svg":
-        raise DecodingError(f"--svg {request.svg}: the picture is an SVG file; let its name end in .svg")
-    if request.svg is not None and (request.text is None or request.n_best > 1):
-        raise DecodingError("--svg: draws one map; give one TEXT, and no --n-best")
+    number = next((name for name in ("layer", "head") if getattr(request, name)), None)
+    refuse_unheard_maps(
+        MapWishes(
+            maps=request.maps,
+            masks=request.masks,
+            faithful=request.faithful,
+            kind=request.kind,
+            number=number,
+            pictured=request.out is not None and request.drawn,
+        )
+    )
+    if request.beside is not None and request.out is None:
+        raise DecodingError("--beside: shows two models on a page; say where with --out FILE.html")
     if not request.drawn:
+        whole = "--json" if request.out is None else f"--out {request.out}"
         for name in ("kind", "layer", "head", "words"):
             if getattr(request, name):
                 raise DecodingError(
-                    f"--{name}: chooses a map to draw, and --json gives them all; leave one of them out"
+                    f"--{name}: chooses a map to draw, and {whole} gives them all; leave one of them out"
                 )
 
 
@@ -105,21 +129,27 @@ def explanations(explainer: Explainer, request: ExplainRequest) -> Iterator[Expl
             raise DecodingError(f"stdin, line {number}: {error}") from None
 
 
-def chosen(explanation: Explanation, request: ExplainRequest) -> View:
-    seen = view(explanation, request.which)
-    return by_words(explanation, seen) if request.words else seen
+def chosen(explanation: Explanation, request: ExplainRequest) -> list[View]:
+    """The maps that are asked for, or one of attention."""
+    asked = [one for one in explanation.saliency if one.method in request.maps]
+    seen = [saliency_view(explanation, one, request.kind) for one in asked] or [view(explanation, request.which)]
+    return [by_words(explanation, one) for one in seen] if request.words else seen
 
 
 # ---------------------------------------------------------------- for people
-def described(explanation: Explanation, seen: View, colour: Colour) -> Iterator[str]:
-    """Texts, the map, every token with what the model expected, and what is known of the heads."""
+def described(explanation: Explanation, seen: Sequence[View], request: ExplainRequest, colour: Colour) -> Iterator[str]:
+    """Texts, what worries, the maps, every token with what the model expected, and what is known of the heads."""
     if explanation.source:
         yield labelled("source", explanation.source.text, room=8)
     if explanation.target:
         yield labelled("output" if explanation.source else "text", explanation.target.text, room=8)
         yield f"log p   {explanation.log_probability:.3f}, score {explanation.score:.3f}"
-    yield f"\n{seen.title}: rows look at columns"
-    yield terminal(seen.weights, seen.columns, seen.rows, colour)
+    if request.check:
+        yield from worries(explanation.concerns)
+    for one in seen:
+        yield f"\n{one.title}: rows {'depend on' if request.maps else 'look at'} columns"
+        yield terminal(one.weights, one.columns, one.rows, colour)
+    yield from faithfulness_table(explanation)
     if explanation.target:
         yield ""
         yield from expected(explanation)

@@ -1,7 +1,6 @@
 """`regard see --map`: what the label of an image depends on, as a picture over it and as numbers."""
 
 import math
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,11 +12,11 @@ import torch
 from jaxtyping import Float, UInt8
 from torch import Tensor
 
-from regard.commands.progress import say
+from regard.commands.rising import converged, watched
 from regard.errors import DataError
 from regard.explaining.faithfulness import Faithfulness
 from regard.explaining.image_map import map_svg
-from regard.explaining.rise import Saliency, Stop
+from regard.explaining.rise import Stop
 from regard.files import write_atomically
 from regard.viewer import Viewer
 
@@ -26,7 +25,6 @@ Pixels = UInt8[np.ndarray, "c y x"]
 
 SEED = 1  # of masks and random maps: the same question has the same answer
 RANDOM = 4  # random maps, whose mean faithfulness is that of chance
-EVERY = 2.0  # seconds between two lines of progress
 
 
 @dataclass(frozen=True)
@@ -152,25 +150,17 @@ def gradient(viewer: Viewer, pixels: Pixels, _request: MapRequest) -> Map:
 
 
 def rise(viewer: Viewer, pixels: Pixels, request: MapRequest) -> Map:
-    """Asked until it is certain enough, with a line of progress on stderr now and then, and one at the end."""
+    """Asked until it is certain enough, with lines of progress on stderr."""
     stop = Stop() if request.masks is None else Stop(most=request.masks)
-    told = time.monotonic()
-    for found in viewer.rise(pixels, stop, torch.Generator().manual_seed(SEED)):
-        if time.monotonic() - told >= EVERY:
-            told = time.monotonic()
-            say(standing(found, stop))
-    converged = found.uncertainty <= stop.tolerance
-    say(standing(found, stop) + ("" if converged else "; more --masks make it smaller"))
+    found = watched("rise", viewer.rise(pixels, stop, torch.Generator().manual_seed(SEED)), stop)
     size = pixels.shape[1:]
     matrix, errors = found.values[:, 0].reshape(size), found.errors[:, 0].reshape(size)
-    facts: dict[str, object] = {"standard_errors": finite(errors), "masks": found.masks, "converged": converged}
+    facts: dict[str, object] = {
+        "standard_errors": finite(errors),
+        "masks": found.masks,
+        "converged": converged(found, stop),
+    }
     return Map(matrix, {"rise": matrix}, facts)
-
-
-def standing(found: Saliency, stop: Stop) -> str:
-    """ "rise: 640 of at most 4,000 masks, largest standard error 9.1% of the range"."""
-    asked = f"{found.masks:,} of at most {stop.most:,} masks"
-    return f"rise: {asked}, largest standard error {found.uncertainty:.1%} of the range"
 
 
 def finite(errors: Float[Tensor, "rows columns"]) -> list[list[float | None]]:

@@ -3,15 +3,17 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from itertools import chain, islice
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
+from regard.commands.check import concerns_in
 from regard.commands.options import checked
 from regard.commands.streams import chunked, input_lines, input_text, one_line, to_json, writing
 from regard.decoding.consensus import UTILITIES, UtilityName, by_agreement
 from regard.decoding.options import SamplingOptions, SearchOptions
-from regard.documents import translate_html, translate_text
+from regard.documents import ByAttention, translate_html, translate_text
 from regard.engine import Engine, Translation, load
 from regard.errors import DecodingError
 from regard.faithful import Wishes
@@ -26,6 +28,7 @@ SEARCHING = ("beam", "length_penalty", "prefix", "workers", "shortlist", "glossa
 DRAWING = ("temperature", "top_k", "top_p", "seed")  # and those that mean nothing to search
 UTILITY: UtilityName = "chrf"  # by which candidates agree, if nobody says
 Form = Literal["lines", "text", "html"]  # of the input, and so of the output
+Check = Callable[[Translation], list[dict[str, Any]]]
 
 
 @dataclass(frozen=True)
@@ -45,6 +48,7 @@ class TranslateRequest:
     top_p: float | None = None
     seed: int | None = None
     as_json: bool = False
+    check: bool = False  # also say what is wrong with each translation
     engine: str = "torch"
     workers: int | None = None
     shortlist: bool = False
@@ -83,7 +87,7 @@ def translate_lines(model: Path, request: TranslateRequest) -> None:
     """Every input line gives `n_best` output lines, in order; a blank line stays blank. Or one text becomes another."""
     refuse_unheard(request)
     if request.form != "lines":
-        translate_whole(request.open(model), request)
+        translate_whole(model, request)
         return
     lines = map(request.asked, input_lines(request.source))
     with ExitStack() as stack:
@@ -118,7 +122,7 @@ def worker_count(request: TranslateRequest, lines: int) -> int:
     """As asked; else one for each core, where there are `MANY` lines and a search that workers can do."""
     if request.workers is not None:
         return request.workers
-    able = request.engine == "torch" and not (request.sample or request.others)
+    able = request.engine == "torch" and not (request.sample or request.others or request.check)
     return cores() if able and lines >= MANY else 1
 
 
@@ -133,6 +137,7 @@ def refuse_unheard(request: TranslateRequest) -> None:
     if (request.workers or 1) > 1 and request.others:
         raise DecodingError(f"--workers {request.workers}: models that speak together take one process; leave it out")
     refuse_lines(request)
+    refuse_check(request)
     if request.utility and not request.mbr:
         raise DecodingError("--utility: has an effect only with --mbr; change one of them")
     if request.mbr and not request.sample and not request.mbr <= (request.beam or WIDEST) <= WIDEST:
@@ -157,12 +162,26 @@ def refuse_lines(request: TranslateRequest) -> None:
             raise DecodingError(f"--{name}: is for lines, not with --format {request.form}; leave one of them out")
 
 
-def translate_whole(engine: Engine, request: TranslateRequest) -> None:
+def refuse_check(request: TranslateRequest) -> None:
+    """Checks are facts beside each translation, found by the process that holds the model."""
+    if not request.check:
+        return
+    if not request.as_json:
+        raise DecodingError("--check: what it finds is written with --json; add it")
+    if request.engine != "torch":
+        raise DecodingError(
+            f"--check: {request.engine} cannot be asked what its outputs depend on; leave one of the two out"
+        )
+    if (request.workers or 1) > 1:
+        raise DecodingError(f"--workers {request.workers}: --check takes one process; leave one of the two out")
+
+
+def translate_whole(model: Path, request: TranslateRequest) -> None:
     """The whole input as one text, cut into sentences and put back with its white space, or with its tags."""
-    text = input_text(request.source)
+    engine, text = request.open(model), input_text(request.source)
     search = search_options(engine.search, request)
     if request.form == "html":
-        found = translate_html(engine, text, search, language=request.language)
+        found = translate_html(engine, text, search, align=ByAttention(model), language=request.language)
     else:
         found = translate_text(engine, text, search, language=request.language)
     with writing(request.output) as out:
@@ -173,7 +192,8 @@ def said(engine: Engine, lines: Sequence[str], request: TranslateRequest) -> lis
     """The output lines for these input lines."""
     if request.only_text:
         return [one_line(text) for text in engine.write(lines, search_options(engine.search, request))]
-    return [line for one in translated(engine, lines, request) for line in rendered(one, request)]
+    check = partial(concerns_in, engine) if request.check else None
+    return [line for one in translated(engine, lines, request) for line in rendered(one, request, check)]
 
 
 def translated(engine: Engine, lines: Sequence[str], request: TranslateRequest) -> list[Translation]:
@@ -192,13 +212,14 @@ def search_options(own: SearchOptions, request: TranslateRequest) -> SearchOptio
     return checked(own, asked)
 
 
-def rendered(translation: Translation, request: TranslateRequest) -> Iterator[str]:
+def rendered(translation: Translation, request: TranslateRequest, check: Check | None = None) -> Iterator[str]:
     """`n_best` lines of text, blank ones where the search found fewer, or one line of JSON."""
     if request.mbr:
         translation = agreed(translation, request)
     if request.as_json:
         candidates = [asdict(candidate) for candidate in translation.candidates]
-        yield to_json({"source": translation.source, "text": translation.text, "candidates": candidates})
+        found = {} if check is None else {"concerns": check(translation)}
+        yield to_json({"source": translation.source, "text": translation.text, "candidates": candidates, **found})
     else:
         texts = [one_line(candidate.text) for candidate in translation.candidates]
         yield from texts + [""] * (request.n_best - len(texts))

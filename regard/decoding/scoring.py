@@ -1,5 +1,6 @@
 """How probable given targets are: the search's own scores, for sequences that it did not choose."""
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -22,10 +23,16 @@ def score(
     """
     inputs = torch.cat([torch.full_like(targets[:, :1], bos), targets[:, :-1]], dim=1)
     features, _ = decoder.features(inputs, decoder.begin(memory))
-    seen, wanted = features[mask], targets[mask]  # (n, t, d) → (positions, d)
-    parts = [
-        decoder.output(part).log_softmax(-1).gather(-1, ids[:, None])[:, 0]
-        for part, ids in zip(torch.split(seen, POSITIONS), torch.split(wanted, POSITIONS), strict=True)
-    ]
-    found = torch.cat(parts)
+    found = log_probabilities(decoder.output, features[mask], targets[mask])  # (n, t, d) → (positions, d)
     return found.new_zeros(targets.shape).masked_scatter(mask, found)
+
+
+def log_probabilities(
+    output: Callable[[Tensor], Tensor], features: Float[Tensor, "positions d"], ids: Int[Tensor, " positions"]
+) -> Float[Tensor, " positions"]:
+    """log p of one id at each position, by the output layer of a decoder."""
+    parts = [
+        output(part).log_softmax(-1).gather(-1, wanted[:, None])[:, 0]
+        for part, wanted in zip(torch.split(features, POSITIONS), torch.split(ids, POSITIONS), strict=True)
+    ]
+    return torch.cat(parts)

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from regard.evaluation.alignment import Links
 from regard.explaining.record import kinds, watch
+from regard.explaining.view import listed
 from regard.models.interface import SequenceToSequence
 from regard.text.special import BOS, EOS
 
@@ -35,12 +36,13 @@ class Look:
         return f"{layer}{head}, {self.step}"
 
 
-def every_look(layers: int, heads: int) -> list[Look]:
-    """Each head, the mean of each layer, the mean of all; at both steps."""
+def every_look(heads: Sequence[int]) -> list[Look]:
+    """Each head, the mean of each layer, the mean of all; at both steps. `heads` counts those of each layer."""
     found: list[Look] = []
     for step in get_args(Step):
-        found += [Look(layer, head, step) for layer in range(1, layers + 1) for head in range(1, heads + 1)]
-        found += [Look(layer, None, step) for layer in range(1, layers + 1)]
+        layers = range(1, len(heads) + 1)
+        found += [Look(layer, head, step) for layer in layers for head in range(1, heads[layer - 1] + 1)]
+        found += [Look(layer, None, step) for layer in layers]
         found.append(Look(None, None, step))
     return found
 
@@ -55,34 +57,38 @@ def cross_attentions(model: SequenceToSequence) -> list[nn.Module]:
 @torch.no_grad()
 def cross_weights(
     model: SequenceToSequence, source: Int[Tensor, "n s"], mask: Bool[Tensor, "n s"], inputs: Int[Tensor, "n t"]
-) -> Float[Tensor, "n l h t s"]:
+) -> list[Float[Tensor, "n _ t s"]]:
     """What every head gives to each source token while the decoder reads `inputs`, teacher-forced; padding gets 0.
 
-    The model has attention, and the caller puts it in eval mode.
+    One tensor a layer, for layers that were pruned have fewer heads. The caller puts the model in eval mode.
     """
     with ExitStack() as stack:
         calls = [stack.enter_context(watch(module)) for module in cross_attentions(model)]
         model.decoder.features(inputs, model.decoder.begin(model.encode(source, mask)))
-    return torch.stack([torch.cat(each[""], dim=2) for each in calls], dim=1)
+    return [torch.cat(each[""], dim=2) for each in calls]
 
 
-def attention_sizes(model: SequenceToSequence) -> tuple[int, int]:
-    """How many layers of the decoder look at the source, and with how many heads; (0, 0) where none does."""
+def attention_sizes(model: SequenceToSequence) -> tuple[int, ...]:
+    """With how many heads each layer of the decoder looks at the source, lowest first; empty where none does."""
     if not cross_attentions(model):
-        return 0, 0
+        return ()
     source, inputs = torch.tensor([[EOS]]), torch.tensor([[BOS]])
-    _, layers, heads, _, _ = cross_weights(model, source, source == EOS, inputs).shape
-    return layers, heads
+    return tuple(seen.shape[1] for seen in cross_weights(model, source, source == EOS, inputs))
 
 
-def looked(weights: Float[Tensor, "l h t s"], look: Look) -> Float[Tensor, "u s"]:
+def described(heads: Sequence[int]) -> str:
+    """ "3 layers of 4 heads"; where their numbers differ, "3 layers of 4, 4 and 2 heads"."""
+    return f"{len(heads)} layers of {listed(heads if len(set(heads)) > 1 else heads[:1])} heads"
+
+
+def looked(weights: Sequence[Float[Tensor, "_ t s"]], look: Look) -> Float[Tensor, "u s"]:
     """What each token of the target looks at: u = t − 1 of them, for the first input is the start token."""
     if look.layer is None:
-        chosen = weights.mean((0, 1))
+        chosen = torch.cat(list(weights)).mean(0)
     elif look.head is None:
         chosen = weights[look.layer - 1].mean(0)
     else:
-        chosen = weights[look.layer - 1, look.head - 1]
+        chosen = weights[look.layer - 1][look.head - 1]
     return chosen[1:] if look.step == "reading" else chosen[:-1]
 
 
@@ -113,3 +119,22 @@ def strongest(weights: Float[Tensor, "w v"], threshold: float) -> Links:
     most, words = weights.max(-1)
     rows = enumerate(zip(words.tolist(), most.tolist(), strict=True))
     return frozenset((source, target) for target, (source, weight) in rows if weight > 0 and weight >= threshold)
+
+
+def side_by_side(weights: Float[Tensor, "w v"]) -> Links:
+    """`strongest`, but of the target words of one source word only those around the one that gives it most.
+
+    So what stands around a source word, a tag, goes around words that stand beside each other: a target word far away
+    that looks at it too, as words that stand for nothing do, does not draw it out over half the sentence.
+    """
+    links = strongest(weights, 0.0)
+    found: set[tuple[int, int]] = set()
+    for source in {source for source, _ in links}:
+        words = {target for one, target in links if one == source}
+        best = max(words, key=lambda target: float(weights[target, source]))
+        for step in (1, -1):
+            target = best
+            while target in words:
+                found.add((source, target))
+                target += step
+    return frozenset(found)

@@ -8,9 +8,11 @@ from importlib import resources
 from regard.explaining.markup import text
 
 
-def document(title: str, body: str, styles: Sequence[str] = ("page.css",)) -> str:
-    """The whole page; a policy in its head holds the browser to it. `styles` are files of this folder."""
-    style, script = "".join(asset(name) for name in styles), asset("page.js")
+def document(
+    title: str, body: str, styles: Sequence[str] = ("page.css",), scripts: Sequence[str] = ("page.js",)
+) -> str:
+    """The whole page; a policy in its head holds the browser to it. Styles and scripts are files of this folder."""
+    style, script = ("".join(asset(name) for name in names) for names in (styles, scripts))
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'; base-uri 'none'"
     return (

@@ -11,9 +11,13 @@ from regard.errors import DataError
 
 Kind = Literal["encoder", "decoder", "cross"]
 Role = Literal["previous", "next", "diagonal", "separator"]
+Method = Literal["attention", "rollout", "gradient", "rise"]
+Trouble = Literal["detached", "repetition", "untranslated", "unsure"]
 Place = Annotated[int, Field(ge=0)]  # of a character, a word or an id
 Number = Annotated[int, Field(ge=1)]  # of a layer or a head: they count from 1, as people do
 Share = Annotated[float, Field(ge=0.0, le=1.0)]
+Values = tuple[tuple[float, ...], ...]
+Errors = tuple[tuple[float | None, ...], ...]
 
 
 class Part(BaseModel):
@@ -98,6 +102,60 @@ class Block(Part):
     weights: tuple[tuple[Share, ...], ...]
 
 
+# ---------------------------------------------------------------- what the output depends on
+class Faithful(Part):
+    """The areas under both curves, the mean over the output's tokens: low deletion and high insertion are good."""
+
+    deletion: float
+    insertion: float
+
+
+class Saliency(Part):
+    """How much each target token depends on each source token, by one method: `values[target][source]`.
+
+    `previous[target][read]` is the same for what had been read of the target: `start`, then its tokens but the last;
+    null where the method does not tell. A language model has no source, so that its rows of `values` are empty. Only
+    the order and the proportion within one method mean something, but for RISE, whose values are probabilities: what
+    the token loses on average if the other one is left out. `errors` and `previous_errors` are its standard errors
+    (null: nothing is known there), after at most so many `masks` for each of the two. `faithful` is how well the output
+    follows the order of the values (of `previous`, where there is no source), `chance` how well that of random ones.
+    """
+
+    method: Method
+    values: Values
+    errors: Errors | None = None
+    previous: Values | None = None
+    previous_errors: Errors | None = None
+    masks: Number | None = None
+    faithful: Faithful | None = None
+    chance: Faithful | None = None
+
+    def fits(self, target: int, source: int, read: int) -> bool:
+        """Whether every matrix has a row for each target token, and a column for each token it may depend on."""
+        own = [matrix for matrix in (self.values, self.errors) if matrix is not None]
+        back = [matrix for matrix in (self.previous, self.previous_errors) if matrix is not None]
+        return (
+            all([len(row) for row in matrix] == [source] * target for matrix in own)
+            and all([len(row) for row in matrix] == [read] * target for matrix in back)
+            and bool(target and (source or back))
+        )
+
+
+class Concern(Part):
+    """Why a person should look at this output, and at which words of the two texts.
+
+    detached: the output hardly depends on the source. repetition: it says the same again. untranslated: words of the
+    source that nothing depends on. unsure: the model found its own words improbable. `value` is what was measured, in
+    the unit that `message` names.
+    """
+
+    kind: Trouble
+    message: str
+    value: float
+    source_words: tuple[Place, ...] = ()
+    target_words: tuple[Place, ...] = ()
+
+
 class Explanation(Part):
     """Everything that was seen of a model while it read `source`, or wrote `target`, or both.
 
@@ -114,7 +172,8 @@ class Explanation(Part):
     log_probability: float | None
     score: float | None
     attention: tuple[Block, ...]
-    warnings: tuple[str, ...] = ()
+    saliency: tuple[Saliency, ...] = ()
+    concerns: tuple[Concern, ...] = ()
 
     @model_validator(mode="after")
     def _fits_together(self) -> "Explanation":
@@ -127,6 +186,11 @@ class Explanation(Part):
             if [len(row) for row in block.weights] != [columns] * rows or not rows:
                 where = f"{block.kind} attention, layer {block.layer}, head {block.head}"
                 raise ValueError(f"{where}: expected {rows} × {columns} weights")
+        target, source = (len(tokens) for tokens in self.axes("cross"))
+        for map_ in self.saliency:
+            if not map_.fits(target, source, target):
+                sizes = f"{target} × {source} values, or {target} × {target} of previous"
+                raise ValueError(f"saliency by {map_.method}: expected {sizes}")
         return self
 
     def axes(self, kind: Kind) -> tuple[tuple[Token, ...], tuple[Token, ...]]:

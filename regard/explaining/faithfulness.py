@@ -43,3 +43,15 @@ def insertion(score: Score, order: Int[Tensor, " places"], steps: int = STEPS) -
     """The mean of each output over the share of places shown, the first of the order first: high is faithful."""
     kept = 1 - removals(order, steps)
     return torch.trapezoid(score(kept).double(), kept.double().mean(1), dim=0)
+
+
+def of_own_orders(score: Score, orders: Int[Tensor, "outputs places"]) -> Faithfulness:
+    """The mean over outputs of both areas, each by an order of its own: places go, and come, one by one."""
+    outputs, places = orders.shape
+    kept, each = torch.cat([removals(order, places) for order in orders]), torch.arange(outputs)
+
+    def area(masks: Float[Tensor, "points places"]) -> float:
+        values = score(masks).double().view(outputs, places + 1, outputs)
+        return float(torch.trapezoid(values[each, :, each], dx=1 / places).mean())
+
+    return Faithfulness(deletion=area(kept), insertion=area(1 - kept))

@@ -80,7 +80,7 @@ def terminal(
     for label, line in zip(side, relative(weights), strict=True):
         lines.append(" " * (margin - 1 - display_width(label)) + f"{label} " + paint(line, width, colour))
     scale = paint([i / 8 for i in range(9)], 1, colour)
-    return "\n".join([*(line.rstrip() for line in lines), f"{' ' * margin}{scale} 0 to {peak(weights):.2f}"])
+    return "\n".join([*(line.rstrip() for line in lines), f"{' ' * margin}{scale} 0 to {shown(peak(weights))}"])
 
 
 def header(tokens: Sequence[str], width: int) -> list[str]:
@@ -116,7 +116,9 @@ def shade(value: float, colour: Colour) -> str:
 
 
 # ---------------------------------------------------------------- SVG
-def svg(weights: Float[Tensor, "q k"], columns: Sequence[str], rows: Sequence[str]) -> str:
+def svg(
+    weights: Float[Tensor, "q k"], columns: Sequence[str], rows: Sequence[str], title: str = "attention weights"
+) -> str:
     """The labelled map as one SVG element that stands alone or inside a page, where CSS `color` sets its hue."""
     top, side = labels(columns), labels(rows)
     left, above = label_space(side), max(CELL, label_space([label for label in top if len(label) > 1]))
@@ -130,7 +132,7 @@ def svg(weights: Float[Tensor, "q k"], columns: Sequence[str], rows: Sequence[st
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="heat" viewBox="{-left} {-above} {width + left + right} '
         f'{height + above + 1}" width="{width + left + right}" height="{height + above + 1}" color="#0b5cad" '
-        f'font-family="system-ui, sans-serif" font-size="14" role="img" aria-label="attention weights">'
+        f'font-family="system-ui, sans-serif" font-size="14" role="img" aria-label="{text(title)}">'
         f'<g class="names" fill="#777">{"".join(names)}</g>'
         f'<g transform="scale({CELL})">{cells(weights)}</g>'
         f'<rect width="{width}" height="{height}" fill="none" stroke="#999" stroke-opacity=".5"/></svg>'
@@ -165,11 +167,16 @@ def cells(weights: Float[Tensor, "q k"]) -> str:
     return f'<g class="cells" fill="currentColor" shape-rendering="crispEdges">{"".join(drawn)}</g>'
 
 
+def shown(value: float) -> str:
+    """Two decimals, or two digits of what is smaller than a tenth."""
+    return f"{value:.2f}" if value >= 0.1 or value <= 0 else f"{value:.2g}"
+
+
 def peak(weights: Float[Tensor, "q k"]) -> float:
     return float(weights.max()) if weights.numel() else 0.0
 
 
 def relative(weights: Float[Tensor, "q k"]) -> list[list[float]]:
-    """Weights over the largest of them: 0..1."""
-    scaled: list[list[float]] = (weights / (peak(weights) or 1.0)).tolist()
+    """Weights over the largest of them: 0..1; what is below 0 is drawn as 0."""
+    scaled: list[list[float]] = (weights.clamp(min=0) / (max(peak(weights), 0.0) or 1.0)).tolist()
     return scaled

@@ -32,9 +32,10 @@ for (const chart of document.querySelectorAll(".chart")) {
 for (const maps of document.querySelectorAll(".maps")) {
   const svg = maps.querySelector(".large svg"), value = maps.querySelector(".value");
   const columns = maps.dataset.columns.split("\t"), rows = maps.dataset.rows.split("\t");
-  let weights = maps.querySelector("[data-weights]").dataset.weights.split(",");
+  const first = maps.querySelector("[aria-pressed=true]") ?? maps.querySelector("[data-weights]");
+  let weights = first.dataset.weights.split(",");
   let rest = value.textContent;
-  for (const button of maps.querySelectorAll("button")) {
+  for (const button of maps.querySelectorAll("button[data-weights]")) {
     button.addEventListener("click", () => {
       maps.querySelector("[aria-pressed=true]").setAttribute("aria-pressed", "false");
       button.setAttribute("aria-pressed", "true");
@@ -51,4 +52,31 @@ for (const maps of document.querySelectorAll(".maps")) {
       ? alone(rows[y]) + " ← " + alone(columns[x]) + "  " + (weights[y * columns.length + x] / 1000).toFixed(3) : rest;
   });
   svg.addEventListener("pointerleave", () => { value.textContent = rest; });
+}
+
+// A film: the slider opens a frame, the button lets them run from the first, or from where they are, to the last.
+for (const film of document.querySelectorAll(".film")) {
+  const frames = [...film.querySelectorAll("button[data-weights]")];
+  const slider = film.querySelector("input"), play = film.querySelector(".play");
+  let running = 0;
+  function halt() {
+    clearInterval(running);
+    running = 0;
+    play.textContent = "play";
+  }
+  function open(place) {
+    slider.value = place;
+    frames[place].click();
+  }
+  frames.forEach((frame, place) => frame.addEventListener("click", () => { slider.value = place; }));
+  slider.addEventListener("input", () => { halt(); open(Number(slider.value)); });
+  play.addEventListener("click", () => {
+    if (running) return halt();
+    if (Number(slider.value) === frames.length - 1) open(0);
+    play.textContent = "pause";
+    running = setInterval(() => {
+      open(Number(slider.value) + 1);
+      if (Number(slider.value) === frames.length - 1) halt();
+    }, 400);
+  });
 }

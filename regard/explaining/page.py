@@ -10,6 +10,7 @@ from torch import Tensor
 
 from regard.explaining.chart import Point, Series, chart
 from regard.explaining.document import document, section
+from regard.explaining.film import Frame
 from regard.explaining.heatmap import cells, labels, peak, svg
 from regard.explaining.markup import text
 from regard.explaining.record import Attention
@@ -70,6 +71,7 @@ class Contents:
     curve: Sequence[CurvePoint] = ()
     examples: Sequence[Example] = ()
     pictures: Sequence[Picture] = ()
+    film: Sequence[Frame] = ()
     commands: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -81,6 +83,7 @@ def report(contents: Contents) -> str:
         section("Learning", curves(contents.curve)),
         section("Examples", examples(contents.examples)),
         section("Attention", "".join(picture(one) for one in contents.pictures)),
+        section("Attention in the course of training", film(contents.film)),
         section("Try it", commands(contents.commands)),
     ]
     return document(contents.title, "".join(parts))
@@ -208,3 +211,44 @@ def thousandths(weights: Float[Tensor, "q k"]) -> str:
 def names(tokens: Sequence[str]) -> str:
     """Labels in one attribute; a label holds no tab."""
     return text("\t".join(labels(tokens)))
+
+
+# ---------------------------------------------------------------- in the course of training
+def film(frames: Sequence[Frame]) -> str:
+    """How well the output aligns with its source, by step; then the strip of each sentence."""
+    if len(frames) < 2:  # nothing to compare
+        return ""
+    course = [
+        Point(float(one.step), one.alignment, f"step {one.step:,} · layer {one.layer} · alignment {one.alignment:.3f}")
+        for one in frames
+    ]
+    strips = "".join(strip(frames, i) for i in range(len(frames[0].pictures)))
+    return (
+        "<p>Sentences that were not learned from, with their reference as the output; the mean of the heads of the "
+        "layer that aligns best. Alignment: the most that any output token gives to a source token, on average.</p>"
+        f'<div class="charts">{chart("alignment", [Series("alignment", tuple(course))], "step")}</div>{strips}'
+    )
+
+
+def strip(frames: Sequence[Frame], i: int) -> str:
+    """One sentence: the last frame large, all of them small, a slider and a button that lets them run."""
+    last, still = frames[-1], frames[-1].pictures[i]
+    weights = torch.tensor(still.weights)
+    small = "".join(
+        thumbnail(torch.tensor(one.pictures[i].weights), named(one), f"{one.step:,}", pressed=one is last)
+        for one in frames
+    )
+    return (
+        f'<article class="maps film" data-columns="{names(still.source)}" data-rows="{names(still.target)}">'
+        f"<h3>sentence {i + 1}</h3>"
+        f'<div class="both"><figure class="large">{svg(weights, still.source, still.target)}'
+        f'<figcaption><b class="which">{named(last)}</b> '
+        f'<output class="value">strongest: {peak(weights):.2f}</output></figcaption></figure>'
+        f'<div class="heads"><div class="reel"><button type="button" class="play">play</button>'
+        f'<input type="range" min="0" max="{len(frames) - 1}" value="{len(frames) - 1}" aria-label="frame"></div>'
+        f"<div>{small}</div></div></div></article>"
+    )
+
+
+def named(frame: Frame) -> str:
+    return f"step {frame.step:,}, layer {frame.layer}"

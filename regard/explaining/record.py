@@ -44,14 +44,8 @@ def replay(model: nn.Module, *inputs: Tensor) -> Replay:
     For any family: tokens, mask and segments of BERT, an image of ViT, source, mask and target of an encoder–decoder.
     Fast kernels compute the output, the reference equation the weights of each call. The model is left as it was found.
     """
-    modes = {module: module.training for module in model.modules()}
-    model.eval()
-    try:
-        with watch(model) as calls:
-            output = model(*inputs)
-    finally:
-        for module, training in modes.items():
-            module.training = training
+    with evaluating(model), watch(model) as calls:
+        output = model(*inputs)
     seen = {name: weights for name, weights in calls.items() if weights}
     return Replay(output, tuple(attention(name, kind, seen[name]) for name, kind in kinds(seen).items()))
 
@@ -64,6 +58,18 @@ def record(model: SequenceToSequence, source: Int[Tensor, "1 s"], target: Int[Te
     map is the step that writes target[t + 1]. A model without a source is given one of no tokens.
     """
     return list(replay(model, source, torch.ones_like(source, dtype=torch.bool), target).attentions)
+
+
+@contextmanager
+def evaluating(model: nn.Module) -> Iterator[None]:
+    """Within the block the model is in evaluation mode; then every module is again in the one it was found in."""
+    modes = {module: module.training for module in model.modules()}
+    model.eval()
+    try:
+        yield
+    finally:
+        for module, training in modes.items():
+            module.training = training
 
 
 @contextmanager
@@ -92,8 +98,13 @@ def note(calls: list[Tensor]) -> Callable[[Any, tuple[Any, ...], dict[str, Any],
 
 def attention(name: str, kind: Kind, calls: list[Float[Tensor, "1 h _ k"]]) -> Attention:
     """The calls of one module as one map: a recurrent decoder looks once a step, so its calls follow each other."""
+    return Attention(name, kind, layer_of(name), torch.cat(calls, dim=2)[0])
+
+
+def layer_of(name: str) -> int:
+    """The number in a path, counted from 0; a path without one is that of a model with one layer."""
     number = re.search(r"(?<=\.)\d+(?=\.|$)", name)
-    return Attention(name, kind, int(number[0]) if number else 0, torch.cat(calls, dim=2)[0])
+    return int(number[0]) if number else 0
 
 
 def kinds(names: Collection[str]) -> dict[str, Kind]:

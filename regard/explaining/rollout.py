@@ -51,15 +51,24 @@ def recorded(model: nn.Module, run: Callable[[], Any]) -> Float[Tensor, "layers 
 def recorded_with_gradients(
     model: nn.Module, run: Callable[[], Float[Tensor, ""]]
 ) -> tuple[Float[Tensor, "layers h t t"], Float[Tensor, "layers h t t"]]:
-    """A and ∂y/∂A of every layer, where y is what `run` gives; else as `recorded`.
+    """A and ∂y/∂A of every layer, where y is what `run` gives; else as `recorded`."""
+    weights, gradients = zip(*by_module(model, run).values(), strict=True)
+    return torch.cat(weights), torch.cat(gradients)
 
-    A layer puts out O = A V, hence ∂y/∂A = ∂y/∂O Vᵀ: the model keeps its fast kernels, which never hold A.
+
+def by_module(
+    model: nn.Module, run: Callable[[], Float[Tensor, ""]]
+) -> dict[str, tuple[Float[Tensor, "n h q k"], Float[Tensor, "n h q k"]]]:
+    """A and ∂y/∂A of every attention module that `run` calls, by its path; y is what `run` gives, on any rows.
+
+    A module puts out O = A V, hence ∂y/∂A = ∂y/∂O Vᵀ: the model keeps its fast kernels, which never hold A. Calls of
+    one module follow each other, as those of a recurrent decoder do.
     """
-    passed: dict[str, tuple[Tensor, Tensor]] = {}  # V and O of each layer
+    passed: dict[str, list[tuple[Tensor, Tensor]]] = {}  # V and O of each call
 
-    def note(name: str) -> Callable[[nn.Module, tuple[Any, ...], Tensor], None]:
-        def hook(_module: nn.Module, inputs: tuple[Any, ...], output: Tensor) -> None:
-            passed[name] = inputs[1].values, output
+    def note(name: str) -> Callable[[nn.Module, tuple[Any, ...], Any], None]:
+        def hook(_module: nn.Module, inputs: tuple[Any, ...], output: Any) -> None:
+            passed.setdefault(name, []).append((inputs[1].values, output if isinstance(output, Tensor) else output[0]))
 
         return hook
 
@@ -68,6 +77,11 @@ def recorded_with_gradients(
         for name in calls:
             hooks.enter_context(model.get_submodule(name).register_forward_hook(note(name)))
         y = run()
-    slopes = torch.autograd.grad(y, [passed[name][1] for name in calls])
-    gradients = [slope @ passed[name][0].mT for name, slope in zip(calls, slopes, strict=True)]
-    return torch.cat([weights for (weights,) in calls.values()]).detach(), torch.cat(gradients).detach()
+    outputs = [output for each in passed.values() for _, output in each]
+    slopes = iter(torch.autograd.grad(y, outputs, materialize_grads=True))
+    found = {}
+    for name, each in passed.items():
+        gradients = [next(slopes) @ values.mT for values, _ in each]
+        heads = [one[:, None] if one.ndim == 3 else one for one in gradients]  # recurrent attention has one head
+        found[name] = torch.cat(calls[name], dim=2).detach(), torch.cat(heads, dim=2).detach()
+    return found

@@ -1,19 +1,17 @@
 """Texts beside their tokens: which characters each token stands for, and which words it is a part of."""
 
-import re
 import unicodedata
 from collections.abc import Sequence
 
 from regard.explaining.explanation import Side, Token, Word
+from regard.text.offsets import word_spans
 from regard.text.special import BOS, EOS, NAMES
 from regard.text.tokeniser import Piece, Tokeniser
 from regard.text.unicode import SPACE
 
-WORD = re.compile(r"\S+")
 
-
-def words_of(text: str) -> tuple[Word, ...]:
-    return tuple(Word(text=found[0], start=found.start(), end=found.end()) for found in WORD.finditer(text))
+def words_in(text: str) -> tuple[Word, ...]:
+    return tuple(Word(text=text[start:end], start=start, end=end) for start, end in word_spans(text))
 
 
 def owners(words: Sequence[Word], start: int, end: int) -> tuple[int, ...]:
@@ -31,7 +29,7 @@ def special(id: int, place: int) -> Token:
 
 def beside(text: str, pieces: Sequence[Piece], before: Sequence[int] = (), after: Sequence[int] = ()) -> Side:
     """The text with its pieces; special ids may stand before and after them."""
-    words = words_of(text)
+    words = words_in(text)
     own = [
         Token(id=one.id, text=one.text, start=one.start, end=one.end, words=owners(words, one.start, one.end))
         for one in pieces

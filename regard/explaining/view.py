@@ -8,7 +8,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from regard.errors import DecodingError
-from regard.explaining.explanation import Block, Explanation, Kind, Token, Word
+from regard.explaining.explanation import Block, Explanation, Kind, Method, Saliency, Token, Word
 from regard.explaining.roles import alignment
 
 Group = tuple[str, list[int]]  # a label, and the places of the tokens behind it
@@ -56,8 +56,8 @@ def blocks_of(explanation: Explanation, which: Which) -> list[Block]:
     """The heads whose mean is asked for."""
     if not explanation.attention:
         raise DecodingError(
-            f"{explanation.model}: a model without attention, so there are no weights to see; ask for its "
-            "probabilities as JSON, or train a model that attends"
+            f"{explanation.model}: a model without attention, so there are no weights to see; ask for --map rise, "
+            "which needs none, or for its probabilities as JSON"
         )
     there = list(dict.fromkeys(block.kind for block in explanation.attention))
     kind: Kind = which.kind or ("cross" if "cross" in there else there[-1])
@@ -93,6 +93,31 @@ def listed(things: Iterable[object]) -> str:
     """1 → "1", 1 2 3 → "1, 2 and 3"."""
     *first, last = map(str, things)
     return f"{', '.join(first)} and {last}" if first else last
+
+
+# ---------------------------------------------------------------- what the output depends on
+TITLES: dict[Method, str] = {
+    "attention": "attention, mean of the layer's heads",
+    "rollout": "rollout, attention through all layers",
+    "gradient": "gradient × attention, through all layers",
+    "rise": "rise, the probability that a token loses without another",
+}
+
+
+def saliency_view(explanation: Explanation, found: Saliency, kind: Kind | None) -> View:
+    """One map of an explanation: of the source, or if it is of the kind `decoder`, of what had been read before.
+
+    Without a kind, of the source if there is one.
+    """
+    chosen: Kind = kind or ("cross" if explanation.source else "decoder")
+    values = {"cross": found.values if explanation.source else None, "decoder": found.previous}.get(chosen)
+    if values is None:
+        raise DecodingError(
+            f"kind {chosen}: the map {found.method} does not tell how these depend on each other; leave the kind out, "
+            "or choose another map"
+        )
+    rows, columns = (tuple(token.text for token in tokens) for tokens in explanation.axes(chosen))
+    return View(chosen, TITLES[found.method], torch.tensor(values, dtype=torch.float64), rows, columns)
 
 
 # ---------------------------------------------------------------- words

@@ -43,6 +43,8 @@ def refuse_unrepresentable(options: ModelOptions) -> None:
         raise refusal("experts", f"a mixture of {options.experts}", "one network (null)")
     if options.attention != "full":
         raise refusal("attention", options.attention, "full")
+    if options.kept_heads is not None:  # it has one number of heads for all layers
+        raise refusal("kept_heads", "layers that have lost heads", "whole ones (null)")
     if options.norm == "layer-outside":
         raise refusal("norm", options.norm, "layer or rms")
     if options.positions == "alibi":  # it has ALiBi in decoders only

@@ -8,6 +8,7 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 from torch import nn
 
 from regard.data.accounts import Report
+from regard.explaining.film import Scene
 from regard.recipe.folder import Lexicon
 from regard.recipe.recipe import Recipe, Tree
 from regard.tasks.interface import Task
@@ -19,7 +20,10 @@ D = TypeVar("D")  # what a job reads from disk
 
 @dataclass(frozen=True)
 class Prepared:
-    """Everything a run needs before its first step; `text` is the fingerprint of its data."""
+    """Everything a run needs before its first step.
+
+    `text` is the fingerprint of its data. `film` are sentences whose cross-attention is watched; none: there is none.
+    """
 
     recipe: Recipe
     report: Report
@@ -27,6 +31,7 @@ class Prepared:
     lexicon: Lexicon
     task: Task[Any, Any]
     model: nn.Module
+    film: Sequence[Scene] = ()
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from regard.errors import DataError, ModelFormatError, RecipeError
 from regard.evaluation.parses import ParseScores, score_parses
 from regard.evaluation.trees import Tree
 from regard.jobs.interface import Prepared, Verdict
-from regard.jobs.translate import fingerprint, translation
+from regard.jobs.translate import filmed, fingerprint, translation
 from regard.models.interface import SequenceToSequence
 from regard.parser import Parser
 from regard.recipe.folder import ModelFolder, fresh_model, read_vocabularies, refuse_impossible
@@ -69,7 +69,7 @@ class ParseJob:
         model = fresh_model(recipe, lexicon)
         if recipe.loss.guided:
             refuse_unteachable(model, recipe.loss)
-        return Prepared(recipe, report, text, lexicon, task, model)
+        return Prepared(recipe, report, text, lexicon, task, model, filmed(model, learning.validation.pairs, lexicon))
 
     def judge(self, prepared: Prepared, folder: Path, finished: Finished) -> Verdict:  # noqa: ARG002
         """Parses the validation sentences with the recipe's own search."""

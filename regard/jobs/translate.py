@@ -17,6 +17,8 @@ from regard.decoding.shortlist import coverage, learn_shortlist
 from regard.engine import TorchEngine
 from regard.errors import DataError
 from regard.evaluation.scores import Scores, evaluate
+from regard.explaining.alignment import cross_attentions
+from regard.explaining.film import Scene, scenes
 from regard.jobs.interface import Prepared, Verdict
 from regard.models.interface import SequenceToSequence
 from regard.recipe.folder import ModelFolder, fresh_model, read_vocabularies, refuse_impossible, write_shortlist
@@ -54,7 +56,7 @@ class TranslateJob:
         model = fresh_model(recipe, lexicon)
         if recipe.loss.guided:
             refuse_unteachable(model, recipe.loss)
-        return Prepared(recipe, report, text, lexicon, task, model)
+        return Prepared(recipe, report, text, lexicon, task, model, filmed(model, loaded.validation, lexicon))
 
     def judge(self, prepared: Prepared, folder: Path, finished: Finished) -> Verdict:  # noqa: ARG002
         """Translates the validation pairs with the recipe's own search; writes a shortlist where one pays."""
@@ -74,6 +76,11 @@ class TranslateJob:
             text=[described_words(recipe, task.vocabularies)],
             facts={"validation": scores.to_json(), **named, **add_shortlist(task, recipe, folder)},
         )
+
+
+def filmed(model: SequenceToSequence, pairs: Sequence[Pair], words: Vocabularies) -> tuple[Scene, ...]:
+    """The validation sentences to be watched, if the model looks at its source at all."""
+    return scenes(pairs, words.source, words.target) if cross_attentions(model) else ()
 
 
 Parts = Sequence[tuple[str, Scores]]

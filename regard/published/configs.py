@@ -109,6 +109,11 @@ def refuse_marian(options: TransformerOptions) -> None:
 
 
 def refuse(family: str, options: StackOptions, able: Able) -> None:
+    if options.kept_heads is not None:
+        raise RecipeError(
+            f"model.kept_heads: this model has lost heads, but {family}, the published family nearest to it, has all "
+            "of them; export the model that it was pruned from"
+        )
     for key, values in {**able, **COMMON}.items():
         found = getattr(options, key)
         if found not in values:

@@ -8,6 +8,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from regard.explaining.explanation import Kind
 from regard.recipe.build_recurrent import (
     RECURRENCES,
     deep,
@@ -76,16 +77,20 @@ def transformer(o: TransformerOptions, source: int, target: int) -> int:
 
     The decoder has 4da a position more on either side for cross-attention. For the base model a = d and f = 4·d·d_ff.
     """
-    d, a = o.width, inner_width(o)
-    encoder = source * (8 * d * a + feedforward(o)) + self_attention(o, source, causal=False)
-    cross = 4 * d * a * (source + target) + 4 * target * source * a
-    decoder = target * (8 * d * a + feedforward(o)) + self_attention(o, target, causal=True) + cross
-    return o.encoder_layers * encoder + o.decoder_layers * decoder
+    d, f = o.width, feedforward(o)
+    encoder = (source * (8 * d * a + f) + self_attention(o, a, source, causal=False) for a in widths(o, "encoder"))
+    decoder = (target * (8 * d * a + f) + self_attention(o, a, target, causal=True) for a in widths(o, "decoder"))
+    cross = (4 * d * a * (source + target) + 4 * target * source * a for a in widths(o, "cross"))
+    return sum(encoder) + sum(decoder) + sum(cross)
 
 
-def inner_width(o: TransformerOptions) -> int:
-    """Of all heads together."""
-    return o.heads * (o.head_width or o.width // o.heads)
+def widths(o: TransformerOptions, kind: Kind) -> list[int]:
+    """Of all heads of a layer together, layer by layer."""
+    return [len(heads) * head_width(o) for heads in o.heads_of(kind)]
+
+
+def head_width(o: TransformerOptions) -> int:
+    return o.head_width or o.width // o.heads
 
 
 def feedforward(o: TransformerOptions) -> int:
@@ -94,10 +99,9 @@ def feedforward(o: TransformerOptions) -> int:
     return one if o.experts is None else o.active * one + 2 * linear(o.width, o.experts)
 
 
-def self_attention(o: TransformerOptions, length: int, *, causal: bool) -> int:
+def self_attention(o: TransformerOptions, a: int, length: int, *, causal: bool) -> int:
     """Q Kᵀ and A V, 4·q·k·a together. Masked pairs count: they are computed."""
-    a = inner_width(o)
-    e = a // o.heads
+    e = head_width(o)
     match o.attention:
         case "full":
             return 4 * length * length * a

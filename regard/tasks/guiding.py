@@ -8,7 +8,7 @@ from jaxtyping import Float, Int32
 from torch import Tensor
 
 from regard.errors import RecipeError
-from regard.explaining.alignment import Step, attention_sizes
+from regard.explaining.alignment import Step, attention_sizes, described
 from regard.models.interface import SequenceToSequence
 from regard.tasks.options import LossOptions
 
@@ -34,15 +34,17 @@ def gold_weights(
 
 def refuse_unteachable(model: SequenceToSequence, options: LossOptions) -> None:
     """A model has the head that is to learn."""
-    layers, heads = attention_sizes(model)
-    if not layers:
+    heads = attention_sizes(model)  # of each layer
+    if not heads:
         raise RecipeError(
             f"loss.guided: {options.guided:g}, but this model has no attention that could learn alignments; "
             "set it to 0, or choose a model with attention"
         )
-    for key, asked, most in (("layer", options.guided_layer or 1, layers), ("head", options.guided_head, heads)):
+    layer, head = taught_head(options, len(heads))
+    own = heads[min(layer, len(heads)) - 1]
+    for key, asked, most in (("layer", layer, len(heads)), ("head", head, own)):
         if asked > most:
             raise RecipeError(
-                f"loss.guided_{key}: {asked}, but the decoder looks at its source with {layers} layers of {heads} "
-                f"heads; say 1 to {most}"
+                f"loss.guided_{key}: {asked}, but the decoder looks at its source with {described(heads)}; "
+                f"say 1 to {most}"
             )

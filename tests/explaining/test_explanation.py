@@ -7,7 +7,18 @@ import pytest
 
 from regard.errors import DataError
 from regard.explaining import explanation as module
-from regard.explaining.explanation import Alternative, Block, Explanation, Side, Step, Token, Word
+from regard.explaining.explanation import (
+    Alternative,
+    Block,
+    Concern,
+    Explanation,
+    Faithful,
+    Saliency,
+    Side,
+    Step,
+    Token,
+    Word,
+)
 
 SCHEMA = Path(module.__file__).with_name("explanation.schema.json")
 
@@ -17,7 +28,7 @@ def token(id, text, start, end, *words):
 
 
 def made():
-    """ "ab" → "x y", of which one head looked across and one back."""
+    """ "ab" → "x y", of which one head looked across and one back, with two maps and a concern."""
     source = Side(
         text="ab", words=(Word(text="ab", start=0, end=2),), tokens=(token(4, "ab", 0, 2, 0), token(3, "</s>", 2, 2))
     )
@@ -31,6 +42,18 @@ def made():
         kind="cross", layer=1, head=2, entropy=0.3, roles=("separator",), weights=((0.75, 0.25), (0, 1), (1, 0))
     )
     back = Block(kind="decoder", layer=2, head=1, entropy=0, roles=(), weights=((1, 0, 0), (0.5, 0.5, 0), (0, 0, 1)))
+    asked = Saliency(
+        method="rise",
+        values=((0.5, 0), (-0.1, 0), (0, 0)),
+        errors=((0.01, None),) * 3,
+        previous=((0, 0, 0), (0, 0.25, 0), (0, 0.5, 0.5)),
+        previous_errors=((None, 0, 0), (None, 0.1, 0), (None, 0.1, 0.1)),
+        masks=300,
+        faithful=Faithful(deletion=0.2, insertion=0.6),
+        chance=Faithful(deletion=0.3, insertion=0.4),
+    )
+    looked = Saliency(method="attention", values=((1, 0), (0.5, 0.5), (0, 1)))
+    concern = Concern(kind="unsure", message="the model is unsure", value=0.1, target_words=(1,))
     return Explanation(
         model="tiny",
         source=source,
@@ -40,6 +63,8 @@ def made():
         log_probability=-2.0,
         score=-0.5,
         attention=(across, back),
+        saliency=(asked, looked),
+        concerns=(concern,),
     )
 
 
@@ -94,6 +119,9 @@ def test_the_reader_of_schemas_finds_breaches():
         (("source", "tokens", 0, "id"), -1, "out of bounds"),
         (("attention", 0, "kind"), "sideways", "not allowed"),
         (("attention", 1, "weights", 0, 0), "1", "not of type"),
+        (("saliency", 0, "method"), "guess", "not allowed"),
+        (("saliency", 0, "errors", 0, 0), "0.1", "not of type"),
+        (("concerns", 0, "source_words"), [-1], "out of bounds"),
         (("colour",), "red", "unknown"),
     ]:
         content = json.loads(made().to_json())
@@ -105,8 +133,8 @@ def test_the_reader_of_schemas_finds_breaches():
         with pytest.raises(DataError):
             Explanation.from_json(json.dumps(content))
     content = json.loads(made().to_json())
-    del content["warnings"]
-    assert breaches(content, schema, schema) == ["$.warnings: missing"]
+    del content["concerns"]
+    assert breaches(content, schema, schema) == ["$.concerns: missing"]
 
 
 @pytest.mark.parametrize(
@@ -129,11 +157,22 @@ def test_what_is_no_explanation_is_refused_by_its_place(text, words):
         ({"source": None}, "cross attention, layer 1, head 2: expected 3 × 0"),
         ({"target": None, "start": None, "steps": ()}, "expected 0 × 2"),
         ({"score": float("nan")}, "finite"),
+        ({"saliency": (Saliency(method="rise", values=((1, 0),) * 2),)}, "saliency by rise: expected 3 × 2 values"),
+        ({"saliency": (Saliency(method="rise", values=((1, 0),) * 3, errors=((1,),) * 3),)}, "expected 3 × 2"),
+        ({"saliency": (Saliency(method="rise", values=((1, 0),) * 3, previous=((1, 0),) * 3),)}, "3 × 3 of previous"),
     ],
 )
 def test_parts_that_do_not_fit_together_are_refused(changed, words):
     with pytest.raises(ValueError, match=words):
         Explanation(**{**dict(made()), **changed})
+
+
+def test_a_language_model_has_maps_of_what_was_read_alone():
+    read = Saliency(method="rollout", values=((),) * 3, previous=((1, 0, 0),) * 3)
+    alone = {**dict(made()), "source": None, "attention": (), "concerns": ()}
+    assert Explanation(**{**alone, "saliency": (read,)}).saliency == (read,)
+    with pytest.raises(ValueError, match="saliency by rollout"):
+        Explanation(**{**alone, "saliency": (Saliency(method="rollout", values=((),) * 3),)})
 
 
 def test_a_token_beyond_its_text_or_its_words_is_refused():

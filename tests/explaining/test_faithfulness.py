@@ -5,7 +5,7 @@ import itertools
 import pytest
 import torch
 
-from regard.explaining.faithfulness import deletion, insertion, removals
+from regard.explaining.faithfulness import deletion, insertion, of_own_orders, removals
 
 W = torch.tensor([[1.0, 0.0], [4.0, 2.0], [0.5, 3.0], [2.0, 1.0]]).double()
 
@@ -66,3 +66,18 @@ def test_for_a_linear_model_both_areas_of_an_order_add_up_to_the_whole():
 def test_a_box_that_does_not_care_has_its_value_as_area():
     found = deletion(lambda masks: torch.full((len(masks), 1), 0.3), torch.arange(9), steps=4)
     assert float(found) == pytest.approx(0.3)
+
+
+def test_each_output_may_have_an_order_of_its_own():
+    orders = torch.stack([W[:, output].argsort(descending=True) for output in (0, 1)])
+    found = of_own_orders(linear, orders)
+    falls = [float(deletion(linear, order, 4)[output]) for output, order in enumerate(orders)]
+    rises = [float(insertion(linear, order, 4)[output]) for output, order in enumerate(orders)]
+    assert found.deletion == pytest.approx(sum(falls) / 2)
+    assert found.insertion == pytest.approx(sum(rises) / 2)
+
+
+def test_own_orders_by_hand():
+    """Weights 3 and 1, and 1 and 3: both fall 4, 1, 0 by their own orders, and rise 0, 3, 4."""
+    found = of_own_orders(lambda masks: masks @ torch.tensor([[3.0, 1.0], [1.0, 3.0]]), torch.tensor([[0, 1], [1, 0]]))
+    assert (found.deletion, found.insertion) == ((4 + 1) / 4 + 1 / 4, 3 / 4 + (3 + 4) / 4)

@@ -55,6 +55,14 @@ def test_a_small_map_drawn_by_hand():
     ]
 
 
+def test_what_is_below_nothing_is_drawn_as_nothing():
+    weights = torch.tensor([[0.04, -0.5], [-0.01, 0.02]])
+    assert terminal(weights, ["a", "b"], ["x", "y"]) == terminal(weights.clamp(min=0), ["a", "b"], ["x", "y"])
+    assert terminal(weights, ["a", "b"], ["x", "y"]).endswith("0 to 0.04")
+    assert svg(weights, ["a", "b"], ["x", "y"]) == svg(weights.clamp(min=0), ["a", "b"], ["x", "y"])
+    assert terminal(-weights.abs(), ["a", "b"], ["x", "y"]).split("\n")[1:3] == ["x", "y"]
+
+
 def test_words_hang_on_leaders_that_end_above_their_columns():
     lines = terminal(WEIGHTS, ["A", "man", "rides"], ["x", "y"]).split("\n")
     assert lines[:3] == ["  ╭ A", "  │ ╭ man", "  │ │ ╭ rides"]

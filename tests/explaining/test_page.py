@@ -8,6 +8,7 @@ from html.parser import HTMLParser
 import pytest
 import torch
 
+from regard.explaining.film import Frame, Still
 from regard.explaining.page import Contents, CurvePoint, Example, Picture, Score, report
 from regard.explaining.record import Attention
 
@@ -63,8 +64,15 @@ def contents(word, heads=3):
         curve=(CurvePoint(1, 0.5, 3.0), CurvePoint(2, 1.0, 2.0, {"loss": 2.5, word: 40.0})),
         examples=(Example(word, word, word, True), Example(word, word, "other", False)),
         pictures=(Picture(word, (word, "b", "c", "</s>"), (word, "y"), attentions(2, heads, 2, 4)),),
+        film=[still(step, word) for step in (0, 20, 1000)],
         commands={word: word},
     )
+
+
+def still(step, word):
+    weights = ((0.5, 0.25, 0.25), (0.1 + step / 5000, 0.4 - step / 5000, 0.5))
+    picture = Still(source=(word, "b", "</s>"), target=(word, "</s>"), weights=weights)
+    return Frame(step=step, layer=2, pictures=(picture, picture))
 
 
 HOSTILE = [
@@ -156,7 +164,8 @@ def test_every_layer_and_head_has_its_place_and_the_large_map_is_their_mean():
     page = Reader(report(contents("word")))
     names = [value for tag, name, value in page.attributes if (tag, name) == ("button", "aria-label")]
     rows = [[f"layer {i}, mean", *(f"layer {i}, head {h}" for h in (1, 2, 3))] for i in (1, 2)]
-    assert names == ["mean of all heads", *rows[0], *rows[1]]
+    frames = ["step 0, layer 2", "step 20, layer 2", "step 1,000, layer 2"]
+    assert names == ["mean of all heads", *rows[0], *rows[1], *frames, *frames]
     mean = (picture.attentions[0].weights.sum(0) + picture.attentions[1].weights.sum(0)) / 6
     maps = [[int(v or 0) / 1000 for v in value.split(",")] for value in page.named("data-weights")]
     torch.testing.assert_close(torch.tensor(maps[0]), mean.flatten(), atol=5.1e-4, rtol=0)
@@ -172,4 +181,17 @@ def test_one_map_alone_leaves_nothing_to_choose():
 
 def test_an_empty_part_leaves_no_trace():
     assert Reader(report(Contents("only a title"))).all("h2") == []
-    assert Reader(report(contents("word"))).all("h2") == ["Scores", "Learning", "Examples", "Attention", "Try it"]
+    film = "Attention in the course of training"
+    assert Reader(report(contents("word"))).all("h2") == ["Scores", "Learning", "Examples", "Attention", film, "Try it"]
+    assert Reader(report(Contents("t", film=[still(0, "word")]))).all("h2") == []
+
+
+def test_a_film_has_a_small_map_for_each_frame_and_the_last_one_large():
+    page = Reader(report(Contents("t", film=[still(step, "word") for step in (0, 20, 1000)])))
+    maps = [[int(v or 0) / 1000 for v in value.split(",")] for value in page.named("data-weights")]
+    assert maps[:3] == [[0.5, 0.25, 0.25, x, y, 0.5] for x, y in ((0.1, 0.4), (0.104, 0.396), (0.3, 0.2))]
+    assert [value for _, name, value in page.attributes if name == "aria-pressed"] == ["false", "false", "true"] * 2
+    sliders = [value for tag, name, value in page.attributes if (tag, name) == ("input", "value")]
+    assert sliders == ["2", "2"]
+    # (max(0.5, 0.3) + max(0.25, 0.2) + max(0.25, 0.5)) / 3
+    assert page.all("output")[0] == "step 1,000 · layer 2 · alignment 0.417"

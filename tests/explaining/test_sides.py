@@ -9,7 +9,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from regard.explaining.explanation import Token
-from regard.explaining.sides import given, owners, separates, special, spelled, words_of, written
+from regard.explaining.sides import given, owners, separates, special, spelled, words_in, written
 from regard.text.bytes import Bytes
 from regard.text.characters import Characters
 from regard.text.learn import learn
@@ -66,13 +66,13 @@ def test_tokens_cover_every_character_and_every_word(kind, text):
 @forall(text=st.text(max_size=20))
 @settings(derandomize=True, deadline=None, max_examples=60)
 def test_words_are_the_text_without_its_white_space(text):
-    words = words_of(text)
+    words = words_in(text)
     assert [word.text for word in words] == text.split()
     assert all(text[word.start : word.end] == word.text for word in words)
 
 
 def test_white_space_belongs_to_the_word_after_it_and_the_last_to_the_last():
-    words = words_of("ab  cd ")
+    words = words_in("ab  cd ")
     assert [owners(words, i, i + 1) for i in range(7)] == [(0,), (0,), (1,), (1,), (1,), (1,), (1,)]
     assert owners(words, 1, 5) == (0, 1)  # a piece of both
     assert owners((), 0, 1) == ()

@@ -4,9 +4,9 @@ import pytest
 import torch
 
 from regard.errors import DecodingError
-from regard.explaining.explanation import Block, Explanation, Step
+from regard.explaining.explanation import Block, Explanation, Saliency, Step
 from regard.explaining.sides import given, special
-from regard.explaining.view import View, Which, by_words, grouped, listed, merged, view
+from regard.explaining.view import View, Which, by_words, grouped, listed, merged, saliency_view, view
 from regard.text.characters import Characters
 from regard.text.special import BOS, EOS
 
@@ -106,12 +106,37 @@ def test_a_kind_that_a_model_has_not_and_a_model_that_has_none_are_refused(whole
     alone = explanation(*(block for block in whole.attention if block.kind == "encoder"))
     with pytest.raises(DecodingError, match="kind cross: not in this model, which has encoder;"):
         view(alone, Which("cross"))
-    with pytest.raises(DecodingError, match="tiny: a model without attention"):
+    with pytest.raises(DecodingError, match=r"tiny: a model without attention.*--map rise"):
         view(explanation(), Which())
 
 
 def test_lists_are_read_aloud():
     assert [listed([1]), listed(["a", "b"]), listed([1, 2, 3])] == ["1", "a and b", "1, 2 and 3"]
+
+
+# ---------------------------------------------------------------- maps
+def test_a_map_is_of_the_source_or_of_what_was_read():
+    values = torch.arange(35).reshape(7, 5).double()
+    read = torch.arange(49).reshape(7, 7).double()
+    found = Saliency(method="rise", values=values.tolist(), previous=read.tolist(), masks=9)
+    bare = Saliency(method="attention", values=values.tolist())
+    for kind, expected in ((None, values), ("cross", values), ("decoder", read)):
+        seen = saliency_view(explanation(), found, kind)
+        assert torch.equal(seen.weights, expected)
+        axes = explanation().axes("decoder" if kind == "decoder" else "cross")
+        assert (seen.rows, seen.columns) == tuple(tuple(token.text for token in axis) for axis in axes)
+    for one, kind in ((bare, "decoder"), (found, "encoder")):
+        with pytest.raises(DecodingError, match=f"^kind {kind}: the map {one.method} does not tell"):
+            saliency_view(explanation(), one, kind)
+
+
+def test_a_map_by_words_adds_up_what_the_pieces_of_a_source_word_do():
+    values = torch.zeros(7, 5).double()
+    values[0, :2] = torch.tensor([0.25, 0.5]).double()  # "a" and "b" to the first letter of "de"
+    found = Saliency(method="rise", values=values.tolist(), masks=9)
+    seen = by_words(explanation(), saliency_view(explanation(), found, None))
+    assert seen.columns == ("ab", "c", "</s>")
+    assert float(seen.weights[0, 0]) == 0.375  # the mean over both letters
 
 
 # ---------------------------------------------------------------- words

@@ -21,10 +21,14 @@ from regard.files import check_manifest, write_manifest
         ({"experts": 4}, "model.experts: CTranslate2 cannot compute a mixture of 4"),
         ({"attention": "window"}, "model.attention: CTranslate2 cannot compute window"),
         ({"attention": "linear"}, "model.attention: CTranslate2 cannot compute linear"),
+        (
+            {"kept_heads": {"encoder": [[1], [2, 3]]}},
+            "model.kept_heads: CTranslate2 cannot compute layers that have lost",
+        ),
         ({"norm": "layer-outside"}, "model.norm: CTranslate2 cannot compute layer-outside"),
         ({"positions": "alibi"}, "model.positions: CTranslate2 cannot compute alibi"),
     ],
-    ids=["recurrent", "bytenet", "convs2s", "experts", "window", "linear", "layer-outside", "alibi"],
+    ids=["recurrent", "bytenet", "convs2s", "experts", "window", "linear", "pruned", "layer-outside", "alibi"],
 )
 def test_what_it_cannot_compute_is_refused_by_name_and_nothing_is_written(model, words, tmp_path):
     path = written(tiny(tmp_path / "model", **model))

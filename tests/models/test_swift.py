@@ -29,6 +29,11 @@ VARIANTS = {
     "rotary": {"positions": "rotary"},
     "rotary, narrow heads, post-norm": {"positions": "rotary", "head_width": 2, "order": "post"},
     "no positions": {"positions": "none", "scale_embedding": False},
+    "pruned to unequal layers": {"kept_heads": {"decoder": [[2], [1, 3]], "cross": [[1, 2, 3], [2]]}},
+    "pruned to equal layers, rotary": {
+        "positions": "rotary",
+        "kept_heads": {"decoder": [[2, 3], [1, 3]], "cross": [[1, 2], [1, 3]]},
+    },
     "concatenated": {"position_join": "concatenate", "position_width": 4, "tie_output": False},
     "no biases, another ε": {"bias": False, "norm_epsilon": 0.3},
     "as Marian": {"order": "post", "activation": "silu", "positions": "sinusoid-halves", "output_bias": True},

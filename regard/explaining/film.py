@@ -1,0 +1,138 @@
+"""Attention in the course of training: what a model looked at in a few fixed sentences, again and again.
+
+film.jsonl in the folder of a run holds one `Frame` a line; docs/training.md describes it.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Annotated
+
+import torch
+from jaxtyping import Float
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from torch import Tensor
+
+from regard.data.pairs import Pair
+from regard.errors import DataError
+from regard.explaining.alignment import cross_weights
+from regard.explaining.record import evaluating
+from regard.explaining.roles import alignment
+from regard.models.interface import SequenceToSequence
+from regard.text.special import BOS, EOS, NAMES
+from regard.text.tokeniser import Tokeniser
+
+SCENES = 3  # sentences that are followed
+LONGEST = 24  # tokens of one side: more could not be read in a small picture
+SEARCHED = 200  # pairs that are looked through for sentences of that size
+FRAMES = 24  # kept of a run
+DECIMALS = 3
+Whole = Annotated[int, Field(ge=0)]
+Share = Annotated[float, Field(ge=0.0, le=1.0)]
+
+
+class Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+@dataclass(frozen=True)
+class Scene:
+    """One sentence to follow: the ids that the encoder reads and those that the decoder is to write, and their names.
+
+    Both end with the end token. The output is the reference, so that all frames have the same rows.
+    """
+
+    source: tuple[int, ...]
+    target: tuple[int, ...]
+    columns: tuple[str, ...]
+    rows: tuple[str, ...]
+
+
+class Still(Part):
+    """How one output looked at its source at one moment: `weights[target][source]`, the mean of a layer's heads."""
+
+    source: tuple[str, ...]
+    target: tuple[str, ...]
+    weights: tuple[tuple[Share, ...], ...]
+
+
+class Frame(Part):
+    """All sentences after `step` steps. `layer`, counted from 1, is the one that aligned best then."""
+
+    step: Whole
+    layer: Annotated[int, Field(ge=1)]
+    pictures: tuple[Still, ...]
+
+    @property
+    def alignment(self) -> float:
+        """Mean over sentences and source tokens of the most that any output token gives it."""
+        each = [float(alignment(torch.tensor(one.weights))) for one in self.pictures]
+        return sum(each) / len(each)
+
+
+# ---------------------------------------------------------------- making
+def scenes(pairs: Iterable[Pair], source: Tokeniser, target: Tokeniser) -> tuple[Scene, ...]:
+    """The first few pairs that are short enough to be seen at a glance; there may be none."""
+    cut = ((source.encode(pair.source), target.encode(pair.target)) for pair in islice(pairs, SEARCHED))
+    short = ((read, said) for read, said in cut if 0 < len(read) < LONGEST and 0 < len(said) < LONGEST)
+    return tuple(scene(read, said, source, target) for read, said in islice(short, SCENES))
+
+
+def scene(read: Sequence[int], said: Sequence[int], source: Tokeniser, target: Tokeniser) -> Scene:
+    columns, rows = (source.name(id) for id in read), (target.name(id) for id in said)
+    return Scene((*read, EOS), (*said, EOS), (*columns, NAMES[EOS]), (*rows, NAMES[EOS]))
+
+
+def shoot(model: SequenceToSequence, taken: Sequence[Scene], step: int) -> Frame:
+    """What the model looks at now. It has attention, and is left in the mode in which it was found."""
+    with evaluating(model):
+        maps = [heads_mean(model, one) for one in taken]
+    aligned = torch.stack([alignment(one) for one in maps]).mean(0)
+    layer = len(aligned) - 1 - int(aligned.flip(0).argmax())  # of equal ones the last
+    pictures = (
+        Still(source=one.columns, target=one.rows, weights=rounded(weights[layer]))
+        for one, weights in zip(taken, maps, strict=True)
+    )
+    return Frame(step=step, layer=layer + 1, pictures=tuple(pictures))
+
+
+def rounded(weights: Float[Tensor, "t s"]) -> tuple[tuple[float, ...], ...]:
+    """For a file; a model that has gone astray gives no numbers, and 0 then."""
+    return tuple(map(tuple, weights.double().nan_to_num(0.0).round(decimals=DECIMALS).clamp(0, 1).tolist()))
+
+
+def heads_mean(model: SequenceToSequence, one: Scene) -> Float[Tensor, "l t s"]:
+    """Of each layer the mean of its heads; row t is the step that writes target[t]."""
+    source, inputs = torch.tensor([one.source]), torch.tensor([(BOS, *one.target[:-1])])
+    return cross_weights(model, source, torch.ones_like(source, dtype=torch.bool), inputs)[0].mean(1)
+
+
+def thinned(frames: Sequence[Frame]) -> list[Frame]:
+    """At most FRAMES: while there are more, that one goes whose neighbours are closest to each other, never an end."""
+    kept = list(frames)
+    while len(kept) > FRAMES:
+        gaps = [after.step - before.step for before, after in zip(kept, kept[2:], strict=False)]
+        del kept[1 + gaps.index(min(gaps))]
+    return kept
+
+
+# ---------------------------------------------------------------- keeping
+def to_lines(frames: Sequence[Frame]) -> str:
+    return "".join(f"{frame.model_dump_json()}\n" for frame in frames)
+
+
+def read_film(path: Path) -> list[Frame]:
+    """The frames of a run; none where nothing was filmed. DataError names the line that is none."""
+    if not path.exists():
+        return []
+    found = []
+    for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), start=1):
+        try:
+            found.append(Frame.model_validate_json(line))
+        except ValidationError as error:
+            problem = error.errors()[0]
+            raise DataError(
+                f"{path}, line {number}: {problem['msg']}; expected a frame that Regard wrote, remove the file"
+            ) from None
+    return found

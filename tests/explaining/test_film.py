@@ -1,0 +1,95 @@
+"""A film has the same sentences in every frame, the weights that a replay gives, and never too many frames."""
+
+from itertools import pairwise
+
+import pytest
+import torch
+
+from regard.data.pairs import Pair
+from regard.errors import DataError
+from regard.explaining.film import FRAMES, LONGEST, Frame, Still, read_film, scenes, shoot, thinned, to_lines
+from regard.explaining.record import record
+from regard.recipe.build import build
+from regard.recipe.models import RecurrentOptions, TransformerOptions
+from regard.text.characters import Characters
+from regard.text.special import BOS, EOS
+
+LETTERS = Characters(" abcABC")
+PAIRS = [
+    Pair("a" * LONGEST, "A"),
+    Pair("ab", "BA C"),
+    Pair("", "A"),
+    Pair("abc", "CBA"),
+    Pair("b", "B"),
+    Pair("c", "C"),
+]
+MODELS = {
+    "transformer": TransformerOptions(width=8, heads=2, feedforward=12, encoder_layers=1, decoder_layers=3),
+    "recurrent": RecurrentOptions(width=6, embedding=5),
+}
+
+
+def frame(step):
+    return Frame(step=step, layer=1, pictures=(Still(source=("a", "</s>"), target=("x",), weights=((0.25, 0.75),)),))
+
+
+def test_the_first_pairs_that_can_be_seen_at_a_glance_are_followed():
+    found = scenes(PAIRS, LETTERS, LETTERS)
+    assert [one.columns for one in found] == [("a", "b", "</s>"), ("a", "b", "c", "</s>"), ("b", "</s>")]
+    assert [one.rows for one in found] == [("B", "A", "▁", "C", "</s>"), ("C", "B", "A", "</s>"), ("B", "</s>")]
+    assert [one.source[-1] for one in found] == [EOS] * 3
+    assert scenes(PAIRS[:1], LETTERS, LETTERS) == ()
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_a_frame_is_the_mean_of_the_layer_that_aligns_best(kind):
+    model = build(MODELS[kind], len(LETTERS), len(LETTERS), shared=True, seed=3).double()
+    followed = scenes(PAIRS, LETTERS, LETTERS)
+    found = shoot(model, followed, 7)
+    maps = []  # [scene][layer]: the mean of the heads, by the recorder
+    for one in followed:
+        seen = record(model, torch.tensor([one.source]), torch.tensor([[BOS, *one.target[:-1]]]))
+        maps.append([each.weights.mean(0) for each in seen if each.kind == "cross"])
+    scores = [
+        sum(float(layers[i].max(0).values.sum()) / layers[i].shape[1] for layers in maps) for i in range(len(maps[0]))
+    ]
+    assert found.layer == 1 + scores.index(max(scores))
+    assert found.step == 7
+    for picture, layers in zip(found.pictures, maps, strict=True):
+        ours = torch.tensor(picture.weights, dtype=torch.float64)
+        torch.testing.assert_close(ours, layers[found.layer - 1], atol=5.1e-4, rtol=0)
+    assert found.alignment == pytest.approx(max(scores) / len(maps), abs=1e-3)
+
+
+def test_looking_leaves_the_model_in_its_mode_and_draws_no_random_number():
+    model = build(MODELS["transformer"], len(LETTERS), len(LETTERS), shared=True, seed=3).train()
+    before = torch.random.get_rng_state()
+    shoot(model, scenes(PAIRS, LETTERS, LETTERS), 1)
+    assert all(module.training for module in model.modules())
+    assert torch.equal(torch.random.get_rng_state(), before)
+
+
+@pytest.mark.parametrize("count", [1, FRAMES, FRAMES + 1, 200])
+def test_a_film_that_grows_keeps_its_ends_and_even_steps(count):
+    kept = []
+    for step in range(count):
+        kept = thinned([*kept, frame(10 * step)])
+    steps = [one.step for one in kept]
+    assert len(kept) == min(count, FRAMES)
+    assert (steps[0], steps[-1]) == (0, 10 * (count - 1))
+    gaps = [b - a for a, b in pairwise(steps)][:-1]  # the newest has had no time to part from the one before
+    assert not gaps or max(gaps) <= 3 * min(gaps)
+    assert steps == sorted(set(steps))
+
+
+def test_a_film_goes_to_disk_and_back(tmp_path):
+    frames = [frame(0), frame(20)]
+    (tmp_path / "film.jsonl").write_text(to_lines(frames), encoding="utf-8")
+    assert read_film(tmp_path / "film.jsonl") == frames
+    assert read_film(tmp_path / "none.jsonl") == []
+
+
+def test_a_line_that_is_no_frame_is_named(tmp_path):
+    (tmp_path / "film.jsonl").write_text(to_lines([frame(0)]) + '{"step": -1}\n', encoding="utf-8")
+    with pytest.raises(DataError, match=r"film\.jsonl, line 2: .*remove the file"):
+        read_film(tmp_path / "film.jsonl")
