@@ -4,30 +4,35 @@ python -m benchmarks.explain --model M --guided G --images V     → results/exp
 python -m benchmarks.explain --model M --only flags              a part of it; the result says so
 
 M translates between --source and --target (en and de), G as well, with a head that was taught to align, V knows digits.
-Needs REGARD_DATA (for multi30k, mnist, wordalign), or --data.
+Needs REGARD_DATA (for multi30k, mnist, wordalign), or --data. A part that is finished stays in .bench/explain/PART.json; the
+same command at the same commit goes on where an earlier one ended.
 """
 
 import argparse
+import json
 import os
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from benchmarks.explained import flags, links, maps
 from benchmarks.explained.cost import MASKS, ROUNDS, TOKENS, rise_seconds, unused
-from benchmarks.results import RESULTS, Result, page, write
+from benchmarks.results import RESULTS, ROOT, Result, page, write
 from benchmarks.stage import say
 from regard.data.readers import read_lines
 from regard.explainer import TranslationExplainer
+from regard.files import write_atomically
+from regard.studies.provenance import commit
 
 PARTS = ("recorder", "rise", "text", "image", "alignment", "flags")
 GOLD = ("europarl-de-en-bicici", "smultron-de-en")
 DIGITS = ("mnist/t10k-images-idx3-ubyte.gz", "mnist/t10k-labels-idx1-ubyte.gz")
 DECODED = 300  # sentences of one turn of decoding
+WORK = ROOT / ".bench" / "explain"
 SEEN = 18  # sentences that the thresholds of concerns were looked at with: none of them is counted
 
 
@@ -49,8 +54,21 @@ def measured(chosen: Any) -> dict[str, float]:
         }
         figures: dict[str, float] = {}
         for name in chosen.only:
-            say(f"{name} ...")
-            figures |= parts[name]()
+            figures |= kept(name, chosen, parts[name])
+    return figures
+
+
+def kept(name: str, chosen: Any, measure: Callable[[], dict[str, float]]) -> dict[str, float]:
+    """The figures of a part, from disk where the same command found them before at the same commit."""
+    path = WORK / f"{name}.json"
+    asked = [commit(), *map(str, (chosen.model, chosen.guided, chosen.images, chosen.sentences, chosen.cases))]
+    if path.exists() and (found := json.loads(path.read_bytes()))["asked"] == asked:
+        say(f"{name}: finished, see {path}")
+    else:
+        say(f"{name} ...")
+        found = {"asked": asked, "figures": measure()}
+        write_atomically(path, json.dumps(found, indent=1) + "\n")
+    figures: dict[str, float] = found["figures"]
     return figures
 
 

@@ -45,7 +45,7 @@ def of_images(model: Path, images: Path, labels: Path, count: int) -> dict[str, 
     viewer = load_viewer(model)
     read = read_images(images, labels, viewer.lexicon.size, viewer.lexicon.channels)
     found: Areas = {}
-    for number, pixels in enumerate(read.images[:count], start=1):
+    for number, pixels in enumerate(read.pixels[:count], start=1):
         for method, make in MAPS.items():
             found.setdefault(method, []).append(viewer.faithfulness(pixels, make(viewer, pixels, number)))
         say(f"  image {number} of {count}")
