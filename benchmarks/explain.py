@@ -4,8 +4,8 @@ python -m benchmarks.explain --model M --guided G --images V     → results/exp
 python -m benchmarks.explain --model M --only flags              a part of it; the result says so
 
 M translates between --source and --target (en and de), G as well, with a head that was taught to align, V knows digits.
-Needs REGARD_DATA (for multi30k, mnist, wordalign), or --data. A part that is finished stays in .bench/explain/PART.json; the
-same command at the same commit goes on where an earlier one ended.
+Needs REGARD_DATA (for multi30k, mnist, wordalign), or --data. A part that is finished stays in
+.bench/explain/PART.json; the same command at the same commit goes on where an earlier one ended.
 """
 
 import argparse
@@ -31,7 +31,7 @@ from regard.studies.provenance import commit
 PARTS = ("recorder", "rise", "text", "image", "alignment", "flags")
 GOLD = ("europarl-de-en-bicici", "smultron-de-en")
 DIGITS = ("mnist/t10k-images-idx3-ubyte.gz", "mnist/t10k-labels-idx1-ubyte.gz")
-DECODED = 300  # sentences of one turn of decoding
+DECODED = 1000  # sentences of one turn of decoding
 WORK = ROOT / ".bench" / "explain"
 SEEN = 18  # sentences that the thresholds of concerns were looked at with: none of them is counted
 
@@ -79,7 +79,7 @@ def known_links(chosen: Any) -> list[links.Known]:
 def notes(chosen: Any) -> str:
     told = {
         "recorder": f"recorder_unused_ratio: decoding of {DECODED} sentences, beam 5, with an explainer of the same "
-        f"model alive in the process over without; median of {ROUNDS} rounds in turns, each process with one thread "
+        f"model alive in the process over without; medians of {ROUNDS} rounds in turns, each process with one thread "
         "pool of its own.",
         "rise": f"rise_seconds: one sentence of {TOKENS} source tokens, {MASKS:,} masks over the source and as many "
         "over what was written, to the last mask.",
