@@ -5,7 +5,8 @@ python -m benchmarks.explain --model M --only flags              a part of it; t
 
 M translates between --source and --target (en and de), G as well, with a head that was taught to align, V knows digits.
 Needs REGARD_DATA (for multi30k, mnist, wordalign), or --data. A part that is finished stays in
-.bench/explain/PART.json; the same command at the same commit goes on where an earlier one ended.
+.bench/explain/PART.json; the same command goes on
+where an earlier one ended. Delete it to measure the part again.
 """
 
 import argparse
@@ -14,7 +15,8 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -36,8 +38,16 @@ WORK = ROOT / ".bench" / "explain"
 SEEN = 18  # sentences that the thresholds of concerns were looked at with: none of them is counted
 
 
-def measured(chosen: Any) -> dict[str, float]:
-    """The figures of the parts that are asked for."""
+@dataclass(frozen=True)
+class Kept:
+    """What a finished part found, and with which commit."""
+
+    commit: str
+    figures: dict[str, float]
+
+
+def measured(chosen: Any) -> dict[str, Kept]:
+    """What the parts that are asked for found."""
     texts = list(read_lines(chosen.data / f"multi30k/test_2016_flickr.{chosen.source}.gz"))
     explainer = TranslationExplainer(chosen.model)
     some = list(islice(texts, chosen.sentences))
@@ -52,31 +62,27 @@ def measured(chosen: Any) -> dict[str, float]:
             "alignment": lambda: links.figures(chosen.model, chosen.guided, known_links(chosen)),
             "flags": lambda: flags.figures(explainer, texts[SEEN : SEEN + chosen.cases]),
         }
-        figures: dict[str, float] = {}
-        for name in chosen.only:
-            figures |= kept(name, chosen, parts[name])
-    return figures
+        return {name: kept(name, chosen, parts[name]) for name in chosen.only}
 
 
-def kept(name: str, chosen: Any, measure: Callable[[], dict[str, float]]) -> dict[str, float]:
-    """The figures of a part, from disk where the same command found them before at the same commit."""
+def kept(name: str, chosen: Any, measure: Callable[[], dict[str, float]]) -> Kept:
+    """The figures of a part and the commit that they are of; from disk, where the same was asked before."""
     path = WORK / f"{name}.json"
-    asked = [commit(), *map(str, (chosen.model, chosen.guided, chosen.images, chosen.sentences, chosen.cases))]
+    asked = [str(what) for what in (chosen.model, chosen.guided, chosen.images, chosen.sentences, chosen.cases)]
     if path.exists() and (found := json.loads(path.read_bytes()))["asked"] == asked:
         say(f"{name}: finished, see {path}")
     else:
         say(f"{name} ...")
-        found = {"asked": asked, "figures": measure()}
+        found = {"asked": asked, "commit": commit(), "figures": measure()}
         write_atomically(path, json.dumps(found, indent=1) + "\n")
-    figures: dict[str, float] = found["figures"]
-    return figures
+    return Kept(found["commit"], found["figures"])
 
 
 def known_links(chosen: Any) -> list[links.Known]:
     return [links.read_known(chosen.data / "wordalign" / name, chosen.source, chosen.target) for name in chosen.gold]
 
 
-def notes(chosen: Any) -> str:
+def notes(chosen: Any, found: Mapping[str, Kept]) -> str:
     told = {
         "recorder": f"recorder_unused_ratio: decoding of {DECODED} sentences, beam 5, with an explainer of the same "
         f"model alive in the process over without; medians of {ROUNDS} rounds in turns, each process with one thread "
@@ -95,7 +101,7 @@ def notes(chosen: Any) -> str:
         "(repetition). Some of the outputs that count as whole are truly wrong.",
     }
     lines = ["One model, one seed; low deletion and high insertion are good.", ""]
-    lines += [f"- {told[name]}" for name in chosen.only]
+    lines += [f"- {told[name]} (commit {found[name].commit})" for name in chosen.only]
     missing = [name for name in PARTS if name not in chosen.only]
     lines += [f"- not measured: {', '.join(missing)}"] if missing else []
     return "\n".join(lines)
@@ -142,8 +148,9 @@ def command(chosen: Any) -> str:
 def main(arguments: Sequence[str] | None = None) -> None:
     chosen = asked_for(arguments)
     began = time.perf_counter()
-    figures = measured(chosen)
-    result = Result(command(chosen), (time.perf_counter() - began) / 60, figures, notes(chosen))
+    found = measured(chosen)
+    figures = {name: value for part in found.values() for name, value in part.figures.items()}
+    result = Result(command(chosen), (time.perf_counter() - began) / 60, figures, notes(chosen, found))
     sys.stdout.write(page("explain", write("explain", result, chosen.out)))
 
 
