@@ -4,7 +4,7 @@ import pytest
 
 from benchmarks.reversal import ENOUGH, FAMILIES, learn
 
-# Quick, and unlike each other; the others are slow tests.
+# One of each kind; the others are slow tests.
 SAMPLE = ("GRU, parameterised, both ways", "Transformer, SwiGLU")
 
 
