@@ -40,12 +40,16 @@ Note = Callable[[dict[str, Any]], None]
 
 @dataclass(frozen=True)
 class Settings:
-    """`keys`: none, or one of them must come with every request. `prefix`: of every path, behind a proxy."""
+    """`keys`: none, or one of them must come with every request. `prefix`: of every path, behind a proxy.
+
+    `log_texts`: whether the log also holds what people wrote.
+    """
 
     keys: tuple[str, ...] = ()
     prefix: str = ""
     suggestions: Callable[[dict[str, str]], None] | None = None
     comparisons: Comparisons | None = None
+    log_texts: bool = False
 
 
 class App:
@@ -135,6 +139,9 @@ class App:
         fields = read_fields(request)
         if self.settings.keys and place not in OPEN:
             admit(self.settings.keys, request, fields, shown=place in SHOWN)
+        if self.settings.log_texts and fields.values:
+            asked = {name: value for name, value in fields.values.items() if name != "api_key"}
+            self.note({"event": "asked", "route": place, "fields": asked})
         return await route(request, fields)
 
     # ---------------------------------------------------------------- LibreTranslate's
@@ -183,6 +190,8 @@ class App:
         code = self.service.detect(text, target)[0][0] if canonical(source) == AUTO else source
         self.service.direction(code, target)
         said = await self.documents.translate(self.service, code, target, text)
+        if self.draining:
+            raise Problem(503, "The service is leaving, and nobody could fetch the file; send it again")
         place = self.documents.keep(upload.name, canonical(target), write(said))
         host, secure = request.headers.get("host", ""), request.headers.get("x-forwarded-proto") == "https"
         address = f"{'https' if secure else 'http'}://{host}{self.settings.prefix}"
@@ -251,13 +260,17 @@ class App:
         text, wanted = fields.text("q"), self.wanted(fields)
         self.metrics.characters += self.service.counted([text])
         pieces = self.service.stream(self.model(fields), text, replace(wanted, candidates=1))
-        return HttpResponse(200, self.events(pieces), "text/event-stream")
+        first = await anext(pieces)  # what goes wrong before it has its own status
+        return HttpResponse(200, self.events(first, pieces), "text/event-stream")
 
-    async def events(self, pieces: AsyncGenerator[tuple[str, str], None]) -> AsyncGenerator[bytes, None]:
+    async def events(
+        self, first: tuple[str, str], others: AsyncGenerator[tuple[str, str], None]
+    ) -> AsyncGenerator[bytes, None]:
         """Server-sent events: a piece of the text each, then one that says that it is whole, or what went wrong."""
         try:
-            async with aclosing(pieces):
-                async for source, text in pieces:
+            async with aclosing(others):
+                yield event("piece", dict(zip(("source", "text"), first, strict=True)))
+                async for source, text in others:
                     yield event("piece", {"source": source, "text": text})
             yield event("end", {})
         except Problem as problem:

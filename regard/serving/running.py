@@ -74,12 +74,13 @@ class ServeRequest:
     prefix: str = ""
     suggestions: Path | None = None
     judgements: Path | None = None
+    log_texts: bool = False
     http: HttpLimits = field(default_factory=HttpLimits)
     texts: TextLimits = field(default_factory=TextLimits)
 
 
 def note(entry: dict[str, Any]) -> None:
-    """One line of the log: what happened, never what anybody wrote."""
+    """One line of the log: what happened, and not what anybody wrote, unless the user wants that too."""
     sys.stderr.write(json.dumps({"time": round(time.time(), 3), **entry}) + "\n")
     sys.stderr.flush()
 
@@ -160,7 +161,7 @@ def settings_of(request: ServeRequest) -> Settings:
     """Refuses files that cannot be written before any model is opened."""
     suggest = None if request.suggestions is None else suggesting(opened(request.suggestions))
     comparisons = None if request.judgements is None else Comparisons(opened(request.judgements))
-    return Settings(request.keys, request.prefix, suggest, comparisons)
+    return Settings(request.keys, request.prefix, suggest, comparisons, log_texts=request.log_texts)
 
 
 def suggesting(path: Path) -> Callable[[dict[str, str]], None]:
