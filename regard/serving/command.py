@@ -26,6 +26,7 @@ class ServeOptions:
     prefix: str
     suggestions: Path | None
     judgements: Path | None
+    watch: Path | None
     engine: str
     shortlist: bool
 
@@ -52,6 +53,7 @@ def serve_models(models: Sequence[str], options: ServeOptions) -> None:
         prefix=checked(options.prefix),
         suggestions=options.suggestions,
         judgements=options.judgements,
+        watch=options.watch,
         texts=options.limits,
     )
     asyncio.run(run(request, say))
