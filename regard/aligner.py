@@ -23,6 +23,7 @@ from regard.explaining.alignment import (
     strongest,
     word_weights,
 )
+from regard.explaining.roles import sharpest
 from regard.recipe.folder import ModelFolder, read_model
 from regard.tasks.guiding import taught_head
 from regard.tasks.translate import collate
@@ -70,12 +71,24 @@ class Aligner:
             found[i] = strongest(weights, threshold)
         return found
 
+    def link(self, pair: Pair) -> Links:
+        """The links of one pair by itself, where nobody says where to look; see `sights`."""
+        found: Links = frozenset()
+        for _, maps in self.word_maps([pair], self.sights):
+            found = strongest(maps[sharpest(maps)], 0.0)
+        return found
+
     def place(self, pair: Pair) -> Links:
         """The links of one pair by which to move what stands around its words; see `side_by_side`."""
         found: Links = frozenset()
-        for _, (weights,) in self.word_maps([pair], [self.look]):
-            found = side_by_side(weights)
+        for _, maps in self.word_maps([pair], self.sights):
+            found = side_by_side(maps[sharpest(maps)])
         return found
+
+    @property
+    def sights(self) -> list[Look]:
+        """Where to look for one pair: at the head that was taught, else at that layer which aligns it best."""
+        return [self.look] if self.look.layer else [Look(layer) for layer in range(1, len(self.heads) + 1)]
 
     def rank(self, pairs: Sequence[Pair], gold: Sequence[Gold]) -> list[tuple[Look, AlignmentScore]]:
         """Every place to look with its score against the gold links, the least error first."""

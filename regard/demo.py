@@ -26,6 +26,7 @@ from regard.report import learning_curve
 from regard.request import Request
 from regard.run import run
 from regard.text.special import BOS, EOS, NAMES
+from regard.training.logs import read_log
 
 TRAIN, VALID, TEST = 60_000, 500, 2_000
 SETTINGS = (
@@ -135,7 +136,7 @@ def contents(engine: TorchEngine, scores: Scores, rows: Sequence[Example], pictu
             Score("exact match, %", scores.exact_match),
             Score("chrF", scores.chrf.score, scores.chrf.signature),
         ],
-        curve=learning_curve(engine.folder.path / LOG),
+        curve=learning_curve(read_log(engine.folder.path / LOG)),
         film=read_film(engine.folder.path / FILM),
         examples=rows,
         pictures=pictures,

@@ -121,9 +121,26 @@ def test_every_target_word_has_one_link_and_a_blank_side_none(aligner):
         assert sorted(target for _, target in links) == list(words)
 
 
+def test_one_pair_is_linked_by_the_layer_that_aligns_it_best(aligner):
+    for pair in PAIRS:
+        looks = [Look(layer) for layer in range(1, len(aligner.heads) + 1)]
+        sharp = {}
+        for _, maps in aligner.word_maps([pair], looks):
+            for look, weights in zip(looks, maps, strict=True):
+                columns = weights.T.tolist()
+                sharp[look] = sum(map(max, columns)) / len(columns)
+        best = max(sharp, key=sharp.get, default=looks[0])
+        assert aligner.link(pair) == aligner.align([pair], best)[0]
+
+
+def test_a_pair_is_linked_by_the_head_that_was_taught():
+    taught = aligner_of("subwords", guided=0.05, guided_layer=2, guided_head=2, guided_step="writing")
+    assert [taught.link(pair) for pair in PAIRS] == taught.align(PAIRS)
+
+
 def test_what_is_moved_goes_around_words_side_by_side(aligner):
-    for pair, links in zip(PAIRS, aligner.align(PAIRS), strict=True):
-        found = aligner.place(pair)
+    for pair in PAIRS:
+        found, links = aligner.place(pair), aligner.link(pair)
         assert found <= links
         assert {source for source, _ in found} == {source for source, _ in links}
         for source in {source for source, _ in found}:

@@ -14,6 +14,7 @@ from regard.explaining.film import Frame
 from regard.explaining.heatmap import cells, labels, peak, svg
 from regard.explaining.markup import text
 from regard.explaining.record import Attention
+from regard.explaining.samples import Moment, samples
 
 
 @dataclass(frozen=True)
@@ -72,6 +73,7 @@ class Contents:
     examples: Sequence[Example] = ()
     pictures: Sequence[Picture] = ()
     film: Sequence[Frame] = ()
+    samples: Sequence[Moment] = ()
     commands: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -83,6 +85,7 @@ def report(contents: Contents) -> str:
         section("Learning", curves(contents.curve)),
         section("Examples", examples(contents.examples)),
         section("Attention", "".join(picture(one) for one in contents.pictures)),
+        section("Samples", samples(contents.samples)),
         section("Attention in the course of training", film(contents.film)),
         section("Try it", commands(contents.commands)),
     ]

@@ -1,6 +1,6 @@
 """What a head does, told from its weights alone: how widely it looks, and whether it has one of a few known habits."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import torch
 from jaxtyping import Bool, Float
@@ -25,6 +25,14 @@ def entropy(weights: Float[Tensor, "*heads q k"]) -> Float[Tensor, "*heads"]:
 def alignment(weights: Float[Tensor, "*heads q k"]) -> Float[Tensor, "*heads"]:
     """Mean over keys of the most that any query gives it: 1 if each key has queries of its own, 1/k if all is even."""
     return weights.amax(-2).mean(-1)
+
+
+def sharpest(maps: Sequence[Float[Tensor, "q k"]]) -> int:
+    """The place of the map that aligns best, of equal ones the last: the layer to look at where nobody names one.
+
+    The mean of all layers aligns worse than that: each looks elsewhere, and their mean everywhere.
+    """
+    return max(range(len(maps)), key=lambda place: (float(alignment(maps[place])), place))
 
 
 def share(weights: Float[Tensor, "*heads q k"], marked: Bool[Tensor, "q k"]) -> Float[Tensor, "*heads"]:

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from regard.errors import DecodingError
 from regard.explaining.explanation import Block, Explanation, Kind, Method, Saliency, Token, Word
-from regard.explaining.roles import alignment
+from regard.explaining.roles import sharpest
 
 Group = tuple[str, list[int]]  # a label, and the places of the tokens behind it
 
@@ -84,9 +84,8 @@ def blocks_of(explanation: Explanation, which: Which) -> list[Block]:
 
 def best_layer(kind: Kind, layers: dict[int, list[Block]]) -> int:
     """The layer whose mean map aligns best, of equal ones the last; the last one within a text."""
-    if kind != "cross":
-        return max(layers)
-    return max(layers, key=lambda layer: (float(alignment(mean(layers[layer]))), layer))
+    numbers = sorted(layers)
+    return numbers[-1 if kind != "cross" else sharpest([mean(layers[number]) for number in numbers])]
 
 
 def listed(things: Iterable[object]) -> str:

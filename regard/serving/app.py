@@ -15,7 +15,7 @@ from regard.serving.assets import asset
 from regard.serving.comparing import Comparisons
 from regard.serving.fields import Fields, read_fields
 from regard.serving.files import Documents
-from regard.serving.http import HttpRequest, HttpResponse
+from regard.serving.http import Handler, HttpRequest, HttpResponse
 from regard.serving.keys import admit
 from regard.serving.languages import canonical, listed, name
 from regard.serving.metrics import Metrics
@@ -33,7 +33,7 @@ CORS = (
     ("Access-Control-Max-Age", "86400"),
 )
 OPEN = ("/health",)  # answered without a key
-SHOWN = ("/", "/docs", "/static")  # by a browser, which asks its user for the key
+SHOWN = ("/", "/docs", "/static", "/training")  # by a browser, which asks its user for the key
 Route = Callable[[HttpRequest, Fields], Awaitable[HttpResponse]]
 Note = Callable[[dict[str, Any]], None]
 
@@ -43,6 +43,7 @@ class Settings:
     """`keys`: none, or one of them must come with every request. `prefix`: of every path, behind a proxy.
 
     `log_texts`: whether the log also holds what people wrote.
+    `training` answers what a page that follows a run asks for.
     """
 
     keys: tuple[str, ...] = ()
@@ -50,6 +51,7 @@ class Settings:
     suggestions: Callable[[dict[str, str]], None] | None = None
     comparisons: Comparisons | None = None
     log_texts: bool = False
+    training: Handler | None = None
 
 
 class App:
@@ -81,6 +83,7 @@ class App:
             "/spec": {"GET": self.spec},
             "/docs": {"GET": self.page},
             "/score": {"POST": self.score},
+            "/align": {"POST": self.align},
             "/alternatives": {"POST": self.alternatives},
             "/stream": {"POST": self.stream},
             "/explain": {"POST": self.explain},
@@ -90,6 +93,7 @@ class App:
         self.patterns: list[tuple[re.Pattern[str], str, Route]] = [
             (re.compile(r"/download_file/[A-Za-z0-9_.-]{1,200}"), "/download_file", self.download),
             (re.compile(r"/static/[A-Za-z0-9_.-]{1,80}"), "/static", self.page),
+            (re.compile(r"/training(/[A-Za-z0-9_./-]{1,80})?"), "/training", self.training),
         ]
 
     async def handle(self, request: HttpRequest) -> HttpResponse:
@@ -106,8 +110,25 @@ class App:
         except Exception as error:  # a mistake of ours: the client learns nothing of it, the log its kind
             self.note({"event": "error", "route": place, "kind": type(error).__name__})
             response = Problem(500, "Internal error").response()
-        self.noted(place, response.status, began)
-        return HttpResponse(response.status, response.body, response.media, [*response.headers, *CORS])
+        body = response.body
+        if isinstance(body, bytes):
+            self.noted(place, response.status, began)
+        else:
+            body = self.told(body, place, response.status, began)
+        return HttpResponse(response.status, body, response.media, [*response.headers, *CORS])
+
+    async def told(
+        self, parts: AsyncGenerator[bytes, None], place: str, status: int, began: float
+    ) -> AsyncGenerator[bytes, None]:
+        """The parts of an answer as they come; noted when the last is sent, or when the client went away."""
+        ended = 499
+        try:
+            async with aclosing(parts):
+                async for part in parts:
+                    yield part
+            ended = status
+        finally:
+            self.noted(place, ended, began)
 
     def refuse(self, status: int, reason: str) -> HttpResponse:
         """What the connection itself refuses, before there is a request, noted too."""
@@ -160,7 +181,8 @@ class App:
         said = await self.service.translate(codes, target, texts, wanted)
         return json_response(rendered(said, detected, isinstance(asked, str), wanted))
 
-    def wanted(self, fields: Fields) -> Wanted:
+    def wanted(self, fields: Fields, alternatives: int = 0) -> Wanted:
+        """`alternatives`: how many there are where a request does not say it."""
         limits = self.service.limits
         glossary = fields.mapping("glossary", limits.glossary)
         keep = fields.several("do_not_translate", limits.glossary)
@@ -169,7 +191,7 @@ class App:
                 raise Problem(400, f"Invalid request: {field} holds a term that is blank, or begins or ends so")
             if sum(map(len, terms)) > limits.characters:
                 raise Problem(422, f"Invalid request: {field} exceeds limit ({limits.characters} characters)")
-        count = 1 + fields.number("alternatives", 0, limits.alternatives)
+        count = 1 + fields.number("alternatives", alternatives, limits.alternatives)
         return Wanted(count, glossary=tuple(glossary.items()), keep=tuple(keep), check=fields.flag("check"))
 
     async def detect(self, request: HttpRequest, fields: Fields) -> HttpResponse:  # noqa: ARG002
@@ -189,7 +211,8 @@ class App:
         text, write = self.documents.read(upload)
         code = self.service.detect(text, target)[0][0] if canonical(source) == AUTO else source
         self.service.direction(code, target)
-        said = await self.documents.translate(self.service, code, target, text)
+        wanted = replace(self.wanted(fields), candidates=1, check=False)
+        said = await self.documents.translate(self.service, code, target, text, wanted)
         if self.draining:
             raise Problem(503, "The service is leaving, and nobody could fetch the file; send it again")
         place = self.documents.keep(upload.name, canonical(target), write(said))
@@ -223,6 +246,7 @@ class App:
                 "suggestions": self.settings.suggestions is not None,
                 "compare": self.settings.comparisons is not None
                 and any(len(models) > 1 for models in self.service.models.values()),
+                "training": self.settings.training is not None,
                 "filesTranslation": True,
                 "supportedFilesFormat": list(self.documents.formats),
                 "language": {
@@ -234,20 +258,27 @@ class App:
 
     # ---------------------------------------------------------------- ours
     async def score(self, request: HttpRequest, fields: Fields) -> HttpResponse:  # noqa: ARG002
+        pairs = self.pairs(fields)
+        return json_response({"scores": await self.service.score(self.model(fields), pairs)})
+
+    async def align(self, request: HttpRequest, fields: Fields) -> HttpResponse:  # noqa: ARG002
+        pairs = self.pairs(fields)
+        return json_response({"alignments": await self.service.links(self.model(fields), pairs)})
+
+    def pairs(self, fields: Fields) -> list[tuple[str, str]]:
+        """Texts and their translations, `q` and `s`."""
         sources, targets = ([side] if isinstance(side, str) else side for side in map(fields.texts, ("q", "s")))
         if len(sources) != len(targets):
             raise Problem(400, "Invalid request: q and s must be of one length")
         for side in (sources, targets):
             self.service.counted(side)
-        found = await self.service.score(self.model(fields), list(zip(sources, targets, strict=True)))
-        return json_response({"scores": found})
+        return list(zip(sources, targets, strict=True))
 
     async def alternatives(self, request: HttpRequest, fields: Fields) -> HttpResponse:  # noqa: ARG002
         text, prefix = fields.text("q"), fields.text("prefix", "")
-        count = 1 + fields.number("alternatives", 4, self.service.limits.alternatives)
         self.service.counted([text, prefix])
-        found = await self.service.continued(self.model(fields), text, prefix, count)
-        return json_response({"candidates": found})
+        wanted = self.wanted(fields, alternatives=4)
+        return json_response({"candidates": await self.service.continued(self.model(fields), text, prefix, wanted)})
 
     async def explain(self, request: HttpRequest, fields: Fields) -> HttpResponse:  # noqa: ARG002
         text, target = fields.text("q"), fields.text("target_text", "") or None
@@ -326,7 +357,20 @@ class App:
         return json_response(specification(self.service.limits, self.settings.prefix))
 
     async def page(self, request: HttpRequest, fields: Fields) -> HttpResponse:  # noqa: ARG002
-        return asset(request.path.removeprefix(self.settings.prefix))
+        """What a page loads is named relative to it: from an address with a slash too many or too few it would fail."""
+        path = request.path.removeprefix(self.settings.prefix)
+        proper = path.rstrip("/") or "/"
+        return asset(path) if path == proper else self.elsewhere(proper)
+
+    async def training(self, request: HttpRequest, fields: Fields) -> HttpResponse:  # noqa: ARG002
+        """The page of a run, below this one."""
+        if self.settings.training is None:
+            raise Problem(404, "Not found")
+        path = request.path.removeprefix(f"{self.settings.prefix}/training")
+        return await self.settings.training(replace(request, path=path)) if path else self.elsewhere("/training/")
+
+    def elsewhere(self, path: str) -> HttpResponse:
+        return HttpResponse(308, b"", "text/plain", [("Location", f"{self.settings.prefix}{path}")])
 
 
 def confidence(code: str, probability: float) -> dict[str, Any]:

@@ -13,7 +13,7 @@ MEDIA = {
     "svg": "image/svg+xml",
     "png": "image/png",
 }
-PAGES = {"": "index.html", "/": "index.html", "/docs": "docs.html"}
+PAGES = {"/": "index.html", "/docs": "docs.html"}
 EXPLAINING = ("page.css", "explain_page.js", "explain_page.css")  # that pages of files have too
 # Nothing comes from elsewhere, nothing goes elsewhere.
 POLICY = "; ".join(

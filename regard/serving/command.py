@@ -27,6 +27,7 @@ class ServeOptions:
     suggestions: Path | None
     judgements: Path | None
     log_texts: bool
+    watch: Path | None
     engine: str
     shortlist: bool
 
@@ -54,6 +55,7 @@ def serve_models(models: Sequence[str], options: ServeOptions) -> None:
         suggestions=options.suggestions,
         judgements=options.judgements,
         log_texts=options.log_texts,
+        watch=options.watch,
         texts=options.limits,
     )
     asyncio.run(run(request, say))

@@ -183,7 +183,7 @@ def from_form(text: str) -> dict[str, Any]:
 
 def from_parts(request: HttpRequest) -> Fields:
     """A form with files, as browsers send it (RFC 7578)."""
-    values: dict[str, Any] = {}
+    values: dict[str, list[str]] = {}
     files: dict[str, Upload] = {}
     for head, data in parts_of(request):
         about = _ABOUT.search(head)
@@ -195,10 +195,10 @@ def from_parts(request: HttpRequest) -> Fields:
             files[name] = Upload(unquote(file), data)
             continue
         try:
-            values[name] = data.decode()
+            values.setdefault(name, []).append(data.decode())
         except UnicodeDecodeError:
             raise Problem(400, f"Invalid request: {name:.60} is not UTF-8") from None
-    return Fields(values, files)
+    return Fields({name: found if len(found) > 1 else found[0] for name, found in values.items()}, files)
 
 
 def parts_of(request: HttpRequest) -> list[tuple[str, bytes]]:

@@ -50,11 +50,11 @@ class Documents:
             )
         return text, lambda said: mark + said.encode()
 
-    async def translate(self, service: Service, source: str, target: str, text: str) -> str:
+    async def translate(self, service: Service, source: str, target: str, text: str, wanted: Wanted) -> str:
         """Line by line; numbers and times of subtitles stay. A document can wait where others cannot."""
         try:
             async with asyncio.timeout(self.limits.file_seconds):
-                return await translated(service, source, target, text)
+                return await translated(service, source, target, text, wanted)
         except TimeoutError:
             raise Problem(504, f"Timeout: no answer within {self.limits.file_seconds:g} seconds") from None
 
@@ -78,23 +78,23 @@ class Documents:
         return found
 
 
-async def translated(service: Service, source: str, target: str, text: str) -> str:
+async def translated(service: Service, source: str, target: str, text: str, wanted: Wanted) -> str:
     lines = re.split(r"(\r?\n)", text)
     spoken = [place for place, line in enumerate(lines) if line.strip() and not timing(line)]
     for first in range(0, len(spoken), TOGETHER):
         places = spoken[first : first + TOGETHER]
         asked = [lines[place] for place in places]
-        while (found := await at_once(service, source, target, asked)) is None:
+        while (found := await at_once(service, source, target, asked, wanted)) is None:
             await asyncio.sleep(SHORTEST_WAIT)
         for place, said in zip(places, found, strict=True):
             lines[place] = said.text
     return "".join(lines)
 
 
-async def at_once(service: Service, source: str, target: str, texts: list[str]) -> list[Said] | None:
+async def at_once(service: Service, source: str, target: str, texts: list[str], wanted: Wanted) -> list[Said] | None:
     """None where too many others wait."""
     try:
-        return await service.translate([source] * len(texts), target, texts, Wanted())
+        return await service.translate([source] * len(texts), target, texts, wanted)
     except Problem as problem:
         if problem.status != 429:
             raise

@@ -50,11 +50,7 @@ def explanation() -> Json:
 
 # ---------------------------------------------------------------- routes
 def translating(limits: TextLimits) -> Json:
-    language = obj({"confidence": NUMBER, "language": CODE})
-    terms = {
-        "glossary": {"type": "object", "additionalProperties": STRING, "maxProperties": limits.glossary},
-        "do_not_translate": {"type": "array", "items": STRING, "maxItems": limits.glossary},
-    }
+    language, terms = obj({"confidence": NUMBER, "language": CODE}), terminology(limits)
     options = {"format": {"enum": ["text", "html"]}, "alternatives": count(limits), **terms, "check": FLAG}
     said = obj({"translatedText": one_or_many(STRING)})
     said["properties"] |= {
@@ -72,7 +68,7 @@ def translating(limits: TextLimits) -> Json:
             media="text/event-stream",
         ),
         "/detect": post("Which language is this?", {"q": texts(limits)}, listing(language)),
-        "/translate_file": upload(),
+        "/translate_file": upload(terms),
         "/download_file/{name}": get("A translated file", STRING, "application/octet-stream", "name"),
         "/languages": get(
             "What can be translated into what", listing(obj({"code": CODE, "name": STRING, "targets": listing(CODE)}))
@@ -81,6 +77,7 @@ def translating(limits: TextLimits) -> Json:
 
 
 def judging(limits: TextLimits) -> Json:
+    link = {"type": "array", "items": WHOLE}
     score = obj({"logProbability": NUMBER, "tokens": WHOLE, "perplexity": NUMBER})
     better = {"oneOf": [{"enum": [0, 1]}, {"type": "null"}]}
     return {
@@ -88,6 +85,11 @@ def judging(limits: TextLimits) -> Json:
             "How probable are these translations?",
             {"q": texts(limits), "s": texts(limits), **PAIR},
             obj({"scores": listing(score)}),
+        ),
+        "/align": post(
+            "Which words of these translations stand for which: [source word, target word], words between white space",
+            {"q": texts(limits), "s": texts(limits), **PAIR},
+            obj({"alignments": listing(listing(link))}),
         ),
         "/suggest": post("A better translation", {"q": STRING, "s": STRING, **PAIR}, obj({"success": FLAG})),
         "/compare": post(
@@ -110,7 +112,7 @@ def looking(limits: TextLimits) -> Json:
             "Translations of one sentence that begin in a given way",
             {"q": STRING, **PAIR},
             obj({"candidates": listing(candidate)}),
-            {"prefix": STRING, "alternatives": count(limits)},
+            {"prefix": STRING, "alternatives": count(limits), **terminology(limits)},
         ),
         "/explain": post(
             "What a model looks at while it writes; q is one sentence, target_text what it is to have written",
@@ -170,6 +172,13 @@ def texts(limits: TextLimits) -> Json:
     }
 
 
+def terminology(limits: TextLimits) -> Json:
+    return {
+        "glossary": {"type": "object", "additionalProperties": STRING, "maxProperties": limits.glossary},
+        "do_not_translate": {"type": "array", "items": STRING, "maxItems": limits.glossary},
+    }
+
+
 def count(limits: TextLimits) -> Json:
     return {"type": "integer", "minimum": 0, "maximum": limits.alternatives}
 
@@ -189,8 +198,9 @@ def get(summary: str, schema: Json, media: str = "application/json", parameter: 
     return {"get": {**operation(summary, answers({media: {"schema": schema}})), "parameters": given}}
 
 
-def upload() -> Json:
+def upload(options: Json) -> Json:
     body = obj({"file": {"type": "string", "format": "binary"}, **PAIR})
+    body["properties"] |= options
     said = answers({"application/json": {"schema": obj({"translatedFileUrl": STRING})}})
     return {"post": operation("Translate a file", said, {"multipart/form-data": {"schema": body}})}
 

@@ -20,12 +20,13 @@ from regard.serving.batcher import Batcher
 from regard.serving.comparing import Comparisons
 from regard.serving.detection import Detector
 from regard.serving.files import Documents
-from regard.serving.http import HttpServer
+from regard.serving.http import Handler, HttpServer
 from regard.serving.languages import canonical
 from regard.serving.limits import HttpLimits, TextLimits
 from regard.serving.notebook import append, opened
 from regard.serving.pool import Pool, Start, WorkerLostError, WorkerRefusedError
 from regard.serving.service import Served, Service
+from regard.serving.watching import Watching, refuse_what_is_no_run
 
 DRAIN_SECONDS = 30.0
 KINDS = {kind.__name__: kind for kind in RegardError.__subclasses__()}
@@ -75,6 +76,7 @@ class ServeRequest:
     suggestions: Path | None = None
     judgements: Path | None = None
     log_texts: bool = False
+    watch: Path | None = None  # a run
     http: HttpLimits = field(default_factory=HttpLimits)
     texts: TextLimits = field(default_factory=TextLimits)
 
@@ -161,7 +163,13 @@ def settings_of(request: ServeRequest) -> Settings:
     """Refuses files that cannot be written before any model is opened."""
     suggest = None if request.suggestions is None else suggesting(opened(request.suggestions))
     comparisons = None if request.judgements is None else Comparisons(opened(request.judgements))
-    return Settings(request.keys, request.prefix, suggest, comparisons, log_texts=request.log_texts)
+    watching = None if request.watch is None else run_page(request.watch)
+    return Settings(request.keys, request.prefix, suggest, comparisons, request.log_texts, watching)
+
+
+def run_page(folder: Path) -> Handler:
+    refuse_what_is_no_run(folder)
+    return Watching(folder, within=True).handle
 
 
 def suggesting(path: Path) -> Callable[[dict[str, str]], None]:

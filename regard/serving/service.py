@@ -162,16 +162,21 @@ class Service:
             await asyncio.gather(*work.values(), return_exceptions=True)
 
     # ---------------------------------------------------------------- about one sentence, or given pairs
-    async def continued(self, model: Served, sentence: str, prefix: str, candidates: int) -> list[dict[str, Any]]:
+    async def continued(self, model: Served, sentence: str, prefix: str, wanted: Wanted) -> list[dict[str, Any]]:
         """The best translations of one sentence that begin in this way, with their scores."""
-        found: list[dict[str, Any]] = await self.one(
-            model, sentence, Speak(wider(model.search, candidates), prefix, scored=True)
-        )
+        search = wider(model.search, wanted.candidates)
+        question = Speak(search, prefix, scored=True, glossary=wanted.glossary, keep=wanted.keep)
+        found: list[dict[str, Any]] = await self.one(model, sentence, question)
         return found
 
     async def score(self, model: Served, pairs: Sequence[tuple[str, str]]) -> list[dict[str, Any]]:
         async with answering(self.limits.seconds):
             return await asking(model, [pair(*one) for one in pairs], OfPairs("score"))
+
+    async def links(self, model: Served, pairs: Sequence[tuple[str, str]]) -> list[list[list[int]]]:
+        """Which words of given translations stand for which of their sources, as the model sees it."""
+        async with answering(self.limits.seconds):
+            return await asking(model, [pair(*one) for one in pairs], OfPairs("link"))
 
     async def compare(self, models: Sequence[Served], text: str) -> list[tuple[str, str]]:
         """What each model makes of the text, by its name."""

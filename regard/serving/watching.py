@@ -84,10 +84,10 @@ def read_lines(data: bytes, read: Callable[[bytes], Any]) -> tuple[list[Any], in
 
 
 def event(line: bytes) -> Any:
-    """An event of the log as it was written: what is not finite is the text "nan" or "inf"."""
+    """An event of the log as it was written: what is not finite is the text "nan" or "inf". Paths are left out."""
     found = parse_json(line)
     from_json(line.decode())  # refuses what is none
-    return found
+    return {key: value for key, value in found.items() if key != "path"}
 
 
 def frame(line: bytes) -> Any:
@@ -114,10 +114,13 @@ def is_picture(value: Any) -> bool:
 
 # ---------------------------------------------------------------- the page
 class Watching:
-    """What a browser may ask of one run directory."""
+    """What a browser may ask of one run directory.
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    `within`: the page is a part of that of a service, whose guests are not shown the recipe: it names files.
+    """
+
+    def __init__(self, folder: Path, *, within: bool = False) -> None:
+        self.folder, self.within = folder, within
         self.routes: dict[str, Callable[[HttpRequest], HttpResponse]] = {
             "/": lambda _: asset("/static/watch.html"),
             "/run": self.run,
@@ -149,7 +152,8 @@ class Watching:
             figures = None
         found = {
             "name": self.folder.resolve().name,
-            "recipe": recipe,
+            "recipe": None if self.within else recipe,
+            "service": self.within,
             "finished": manifest is not None,
             "figures": figures,
             "report": (self.folder / REPORT).is_file(),

@@ -50,9 +50,9 @@ class Explain:
 @dataclass(frozen=True)
 class OfPairs:
     """Something about given translations: how probable they are (score), what is wrong with them (check), which words
-    stand for which (align). A text of such a batch is a `pair`."""
+    stand for which (link), and so that tags can move with them (align). A text of such a batch is a `pair`."""
 
-    do: Literal["score", "check", "align"]
+    do: Literal["score", "check", "link", "align"]
 
     @property
     def key(self) -> Hashable:

@@ -17,6 +17,7 @@ from typing import Any
 
 import torch
 
+from regard.aligner import load_aligner
 from regard.data.pairs import Pair
 from regard.decoding.options import SearchOptions
 from regard.documents import ByAttention
@@ -162,8 +163,14 @@ def score(model: Model, question: dict[str, Any]) -> list[dict[str, Any]]:
     ]
 
 
+def link(model: Model, question: dict[str, Any]) -> list[list[tuple[int, int]]]:
+    """Which words stand for which, by what the model looks at; refused where it looks at nothing."""
+    aligner = model.align.aligner or load_aligner(model.path)
+    return [sorted(aligner.link(Pair(*json.loads(text)))) for text in question["texts"]]
+
+
 def align(model: Model, question: dict[str, Any]) -> list[list[tuple[int, int]]]:
-    """Which words stand for which."""
+    """Which words stand for which, as tags are to move with them: by place where the model does not say."""
     pairs = [Pair(*json.loads(text)) for text in question["texts"]]
     return [model.align(pair.source.split(), pair.target.split()) for pair in pairs]
 
@@ -202,6 +209,7 @@ ANSWERS: dict[str, Callable[[Model, dict[str, Any]], Any]] = {
     "write": write,
     "translate": translate,
     "score": score,
+    "link": link,
     "align": align,
     "check": check,
     "explain": explain,

@@ -1,9 +1,11 @@
 """What the training loop asks of a task: batches in a fixed order, a loss with its count, and scores."""
 
+from collections.abc import Sequence
 from typing import Protocol, TypeVar, runtime_checkable
 
 from torch import nn
 
+from regard.evaluation.samples import Sample
 from regard.layers.loss import Loss
 
 Plan = TypeVar("Plan")  # which examples make up one batch
@@ -25,3 +27,12 @@ class Task(Protocol[Plan, Batch]):
     def collate(self, plan: Plan, epoch: int) -> Batch: ...
     def loss(self, model: nn.Module, batch: Batch) -> Loss: ...
     def evaluate(self, model: nn.Module) -> dict[str, float]: ...
+
+
+@runtime_checkable
+class Showing(Protocol):
+    """A task whose model writes texts that people can judge."""
+
+    def samples(self, model: nn.Module) -> Sequence[Sample]:
+        """What the model makes of a few sentences, always the same ones; nothing is drawn at random."""
+        ...

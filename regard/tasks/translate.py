@@ -18,6 +18,7 @@ from regard.data.noise import drop_words
 from regard.data.pairs import Pair
 from regard.decoding.bulk import pad, score_pairs, source_rows, translate
 from regard.decoding.options import SearchOptions
+from regard.evaluation.samples import Sample
 from regard.evaluation.scores import bleu, exact_match
 from regard.explaining.alignment import cross_attentions
 from regard.explaining.record import watch
@@ -169,6 +170,9 @@ class Validation:
         return ((part.name, self.pairs[end - part.count : end]) for part, end in zip(self.parts, ends, strict=True))
 
 
+SAMPLES = 4  # validation sentences whose translations are shown
+
+
 class Translation:
     """The task that the training loop runs; see tasks/interface.py for what each method promises."""
 
@@ -252,9 +256,7 @@ class Translation:
         """Mean loss per token (no smoothing), perplexity, and BLEU and exact match of the first sentences."""
         assert isinstance(model, SequenceToSequence)
         mean, pairs = self.validation_loss(model), self.validation.first
-        sources = [self.vocabularies.source.encode(pair.source) for pair in pairs]
-        found = translate(model, sources, self.validation.search)
-        texts = [self.vocabularies.target.decode(hypotheses[0].tokens) for hypotheses in found]
+        texts = self.written(model, pairs)
         references = [pair.target for pair in pairs]
         return {
             "loss": mean,
@@ -262,3 +264,17 @@ class Translation:
             "bleu": bleu(texts, references).score,
             "exact_match": exact_match(texts, references),
         }
+
+    def samples(self, model: nn.Module) -> list[Sample]:
+        """Of the sentences that BLEU is measured with, a few that lie evenly apart."""
+        assert isinstance(model, SequenceToSequence)
+        first = self.validation.first
+        pairs = first[:: max(1, len(first) // SAMPLES)][:SAMPLES]
+        texts = self.written(model, pairs)
+        return [Sample(pair.source, text, pair.target).short for pair, text in zip(pairs, texts, strict=True)]
+
+    def written(self, model: SequenceToSequence, pairs: Sequence[Pair]) -> list[str]:
+        """What the model makes of the sources."""
+        sources = [self.vocabularies.source.encode(pair.source) for pair in pairs]
+        found = translate(model, sources, self.validation.search)
+        return [self.vocabularies.target.decode(hypotheses[0].tokens) for hypotheses in found]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from regard.errors import DataError
+from regard.evaluation.samples import Sample
 
 Source = Literal["ema", "average", "best", "last"]
 
@@ -57,10 +58,13 @@ class Skipped:
 
 @dataclass(frozen=True)
 class Validated:
+    """`samples`: what these weights make of a few sentences, always the same ones; none where no text is written."""
+
     step: int
     seconds: float
     scores: dict[str, float]
     best: bool
+    samples: tuple[Sample, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -118,6 +122,8 @@ def _plain(value: Any) -> Any:
 
 
 def _restored(key: str, value: Any) -> Any:
+    if key == "samples":
+        return tuple(Sample(**one) for one in value)
     if isinstance(value, dict):
         return {inner: _restored(inner, number) for inner, number in value.items()}
     return float(value) if isinstance(value, str) and key not in ("path", "reason", "weights") else value

@@ -12,8 +12,9 @@ import torch
 from torch import nn
 
 from regard.errors import TrainingError
+from regard.evaluation.samples import Sample
 from regard.models.interface import parameters
-from regard.tasks.interface import Task
+from regard.tasks.interface import Showing, Task
 from regard.training import checkpoint
 from regard.training.averaging import MovingAverage, average
 from regard.training.checkpoint import Place
@@ -240,17 +241,18 @@ class Run:
         return (self.watch() - self.began) * (1 - min(self.progress, 1.0)) / done if done > 0 else None
 
     # ------------------------------------------------------------ validation
-    def _evaluate(self) -> dict[str, float]:
+    def _evaluate(self) -> tuple[dict[str, float], tuple[Sample, ...]]:
         self.crew.seed(f"{self.options.seed}/{self.place.step}")
         self.model.eval()
         with torch.no_grad():
-            return self.task.evaluate(self.model)
+            scores = self.task.evaluate(self.model)
+            return scores, tuple(self.task.samples(self.model)) if isinstance(self.task, Showing) else ()
 
     def validate(self, *, last: bool = False) -> Validated:
         """Scores of the moving average if there is one; better ones are kept as `checkpoints/best`."""
         began, place, wanted = self.watch(), self.place, self.options.stop_on
         with self.ema.swapped() if self.ema else nullcontext():
-            scores = self._evaluate()
+            scores, samples = self._evaluate()
             if wanted not in scores and self.options.patience is not None:
                 raise TrainingError(
                     f"training.stop_on: validation gave no {wanted!r} but {sorted(scores)}; choose one of these"
@@ -267,7 +269,7 @@ class Run:
             )
             if better:
                 checkpoint.save(self.folder / "best", {"model": weights(self.model)}, self._snapshot())
-        return Validated(place.step, self.seconds, scores, better)
+        return Validated(place.step, self.seconds, scores, better, samples)
 
     def _better(self, score: float) -> bool:
         best = self.place.best
@@ -308,10 +310,9 @@ class Run:
         source = self._settle_weights()
         scores = self.place.scores
         if source == "average" and self.options.validations:
-            scores = self._evaluate()
-            yield Validated(
-                self.place.step, self.seconds, scores, self._better(scores.get(self.options.stop_on, math.nan))
-            )
+            scores, samples = self._evaluate()
+            better = self._better(scores.get(self.options.stop_on, math.nan))
+            yield Validated(self.place.step, self.seconds, scores, better, samples)
         if source == "best":
             scores = checkpoint.read_place(self.folder / "best").scores
         self.model.eval()

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from regard.explaining.roles import alignment, along_diagonal, at_distance, entropy, even, roles, share
+from regard.explaining.roles import alignment, along_diagonal, at_distance, entropy, even, roles, share, sharpest
 
 NONE = torch.zeros(7, dtype=torch.bool)
 
@@ -121,3 +121,9 @@ def test_a_permutation_aligns_best_and_even_attention_worst():
     assert alignment(torch.full((4, 4), 0.25, dtype=torch.float64)).item() == 0.25
     to_the_end = torch.tensor([[0.0, 0.0, 1.0]] * 4)
     assert alignment(to_the_end).item() == pytest.approx(1 / 3)
+
+
+def test_the_sharpest_map_aligns_best_and_of_equal_ones_it_is_the_last():
+    sharp, blunt = looking(range(7), 0.9), looking(range(7), 0.5)
+    assert sharpest([EVEN, sharp, blunt]) == 1
+    assert sharpest([sharp, EVEN, sharp]) == 2

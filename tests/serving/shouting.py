@@ -37,11 +37,11 @@ def answer(asked):
     if do == "explain":
         wanted = [asked[key] for key in ("target", "alternatives", "method", "check")]
         return {"found": [explanation(text, " ".join(map(str, wanted))) for text in texts]}
-    if do in ("score", "align", "check"):
+    if do in ("score", "link", "align", "check"):
         pairs = [json.loads(text) for text in texts]
     if do == "score":
         return {"found": [{"logProbability": -1.0 * len(s + t), "tokens": 2, "perplexity": 1.0} for s, t in pairs]}
-    if do == "align":
+    if do in ("link", "align"):
         sizes = [len(s.split()) for s, t in pairs]
         return {"found": [[[i, n - 1 - i] for i in range(n)] for n in sizes]}
     if do == "check":

@@ -121,7 +121,8 @@ def test_a_run_before_its_first_event_and_after_its_last(tmp_path):
     empty = json.loads(answered("/events", at=tmp_path).body)
     assert (empty["lines"], empty["next"], empty["story"]) == ([], 0, "")
     begun = json.loads(answered("/run", at=tmp_path).body)
-    assert begun == {"name": tmp_path.name, "recipe": "a: 1\n", "finished": False, "figures": None, "report": False}
+    shown = {"name": tmp_path.name, "recipe": "a: 1\n", "figures": None}
+    assert begun == {**shown, "finished": False, "report": False, "service": False}
     (tmp_path / "manifest.json").write_text('{"validation": {"bleu": 3}}', encoding="utf-8")
     assert json.loads(answered("/run", at=tmp_path).body)["figures"] == {"bleu": 3}
     (tmp_path / "manifest.json").write_text("{", encoding="utf-8")

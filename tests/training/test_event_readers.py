@@ -7,6 +7,7 @@ import pytest
 from toy_task import Toy, toy_model
 
 from regard.errors import DataError, RegardError
+from regard.evaluation.samples import Sample
 from regard.training.console import Console, duration, sentence
 from regard.training.events import (
     Finished,
@@ -35,6 +36,7 @@ EVENTS = [
     stepped(1),
     Skipped(2, math.nan, math.inf, 1),
     Validated(2, 4.0, {"loss": 1.25, "bleu": 30.0}, True),
+    Validated(2, 4.0, {"loss": 1.25}, False, (Sample("a\n1", "nan", "ü"), Sample("", "2", "3"))),
     Saved(2, "models/m/checkpoints/step-00000002"),
     Stopped(2, "early"),
     Finished(2, 1.5, 5025.0, 1.25, {"loss": 1.25}, "best"),
@@ -54,7 +56,10 @@ def test_an_event_survives_its_line(event):
         assert again == event
 
 
-@pytest.mark.parametrize("line", ["", "[]", "{}", '{"event": "Sung"}', '{"event": "Saved", "step": 1}'])
+HALF = '{"event": "Validated", "step": 1, "seconds": 1, "scores": {}, "best": true, "samples": [{"source": ""}]}'
+
+
+@pytest.mark.parametrize("line", ["", "[]", "{}", '{"event": "Sung"}', '{"event": "Saved", "step": 1}', HALF])
 def test_a_line_that_is_no_event_is_refused(line):
     with pytest.raises(DataError, match="not an event"):
         from_json(line)
@@ -159,7 +164,7 @@ def test_durations_read_as_people_write_them(seconds, text):
         (MemoryChecked(2**28), "largest batch fits: peak memory 256 MB"),
         (EVENTS[3], "step 2: loss nan, gradient norm inf: skipped"),
         (EVENTS[4], "step 2: validation  loss 1.25  bleu 30  (best)"),
-        (EVENTS[7], "2 steps, 1.5 epochs in 1h23m; weights: best"),
+        (EVENTS[-1], "2 steps, 1.5 epochs in 1h23m; weights: best"),
     ],
 )
 def test_each_event_is_one_sentence(event, text):
