@@ -21,7 +21,10 @@ class Reply:
 
 @dataclass(frozen=True)
 class Load:
-    """So many clients who ask for so long; one that is refused comes back after `pause` seconds."""
+    """So many clients who ask for so long; one that is refused comes back after `pause` seconds.
+
+    They begin one after another within the first such pause: people do not come in step.
+    """
 
     clients: int
     seconds: float
@@ -38,33 +41,47 @@ class Load:
         return [1000 * reply.seconds for reply in replies if reply.status in statuses and reply.at >= self.warmup]
 
 
-class Client:
-    """One connection, which is opened again where the service closed it."""
+class Client(asyncio.Protocol):
+    """One connection, which is opened again where the service closed it. Does little: it shares the machine."""
 
     def __init__(self, port: int) -> None:
-        self.port = port
-        self.streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
+        self.port, self.heard = port, b""
+        self.transport: asyncio.Transport | None = None
+        self.answer: asyncio.Future[tuple[bytes, bytes]] | None = None  # headers and body
 
     async def ask(self, path: str, value: object | None = None) -> tuple[int, bytes]:
         """Status and body; with a value, it is sent as JSON."""
+        loop = asyncio.get_running_loop()
         body = b"" if value is None else json.dumps(value).encode()
         kind = "" if value is None else f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n"
         head = f"{'GET' if value is None else 'POST'} {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n{kind}\r\n"
-        if self.streams is None:
-            self.streams = await asyncio.open_connection("127.0.0.1", self.port)
-        reader, writer = self.streams
-        writer.write(head.encode() + body)
-        top = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").lower()
-        length = int(top.partition("content-length:")[2].partition("\r\n")[0])
-        answer = await reader.readexactly(length)
-        if "connection: close" in top:
+        if self.transport is None:
+            self.transport, _ = await loop.create_connection(lambda: self, "127.0.0.1", self.port)
+        self.heard, self.answer = b"", loop.create_future()
+        self.transport.write(head.encode() + body)
+        top, answer = await self.answer
+        if b"\nconnection: close" in top:
             self.close()
-        return int(top.split()[1]), answer
+        return int(top.split(None, 2)[1]), answer
+
+    def data_received(self, data: bytes) -> None:
+        self.heard += data
+        top, blank, body = self.heard.partition(b"\r\n\r\n")
+        if not blank or self.answer is None or self.answer.done():
+            return
+        top = top.lower()
+        if len(body) >= int(top.partition(b"\ncontent-length:")[2].partition(b"\n")[0]):
+            self.answer.set_result((top, body))
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self.transport = None
+        if self.answer is not None and not self.answer.done():
+            self.answer.set_exception(error or ConnectionResetError())
 
     def close(self) -> None:
-        if self.streams is not None:
-            self.streams[1].close()
-            self.streams = None
+        if self.transport is not None:
+            self.transport.abort()  # heard of before another one is open
+            self.transport = None
 
 
 async def flood(port: int, load: Load, question: Callable[[], object]) -> tuple[list[Reply], list[Reply]]:
@@ -75,15 +92,16 @@ async def flood(port: int, load: Load, question: Callable[[], object]) -> tuple[
         sent = time.perf_counter()
         try:
             status, _ = await client.ask(path, ask())
-        except (OSError, asyncio.IncompleteReadError):
+        except OSError:
             client.close()
             status = 0
         now = time.perf_counter()
         into.append(Reply(status, now - sent, now - began))
         return status
 
-    async def busy() -> None:
+    async def busy(place: int) -> None:
         client = Client(port)
+        await asyncio.sleep(load.pause * place / load.clients)
         while time.perf_counter() < began + load.seconds:
             if await one(client, "/translate", question, replies) != 200:
                 await asyncio.sleep(load.pause)
@@ -96,7 +114,7 @@ async def flood(port: int, load: Load, question: Callable[[], object]) -> tuple[
             await asyncio.sleep(0.1)
         client.close()
 
-    await asyncio.gather(watch(), *(busy() for _ in range(load.clients)))
+    await asyncio.gather(watch(), *(busy(place) for place in range(load.clients)))
     return replies, watched
 
 

@@ -29,6 +29,7 @@ from benchmarks.results import RESULTS, ROOT, Result, write
 from benchmarks.stage import say
 from regard.allocator import tunables
 from regard.data.readers import read_lines
+from regard.serving.batcher import TEXTS
 from regard.serving.limits import TextLimits
 from regard.workers import Workers, cores
 
@@ -39,11 +40,11 @@ TEST = "multi30k/test_2016_flickr.en.gz"
 NOTES = (
     "{clients} clients keep a connection each and send one sentence after another for {seconds:g} s, of which the "
     "first {warmup:g} do not count; medians of {rounds} rounds, in turn with the same lines given to as many worker "
-    "processes by what `regard translate` uses (begun before; only its work is timed). Overload: so many clients, all "
-    "of whom come back after the second that a refusal tells them, that {overload} times as much is asked as can be "
-    "answered. drained_of_32: answered of the requests in flight when SIGTERM came. LibreTranslate serves our Argos "
-    "export (float32) with its defaults; both are up while one of them is measured. Clients and services share the "
-    "machine."
+    "processes by what `regard translate` uses (begun before; only its work is timed). Overload: so many clients, who "
+    "begin one after another and come back after the second that a refusal tells them, that {overload} times as much "
+    "is asked as can be answered. drained_of_32: answered of the requests in flight when SIGTERM came. LibreTranslate "
+    "serves our Argos export (float32) with its defaults; both are up while one of them is measured. Clients and "
+    "services share the machine."
 )
 
 
@@ -106,7 +107,7 @@ def under_load(trial: Trial, port: int) -> dict[str, float]:
 
 def overloaded(trial: Trial, port: int, capacity: float) -> dict[str, float]:
     """What is answered, and how quickly the rest is refused, when much more is asked than can be answered."""
-    held = TextLimits().waiting + CLIENTS  # who waits, or is being answered, asks nothing meanwhile
+    held = TextLimits().waiting + cores() * TEXTS  # who waits, or whose text a worker has, asks nothing meanwhile
     load = trial.load(held + round((OVERLOAD - 1) * capacity * RETRY_AFTER), RETRY_AFTER)
     replies, watched = asyncio.run(flood(port, load, round_robin(trial.lines, trial.source, trial.target)))
     refused = load.milliseconds(replies, *REFUSED)

@@ -26,8 +26,8 @@ from regard.serving.wishes import Explain
 
 FORMATS = ("text", "html")
 METHODS: tuple[str, ...] = get_args(Method)
-CORS = (
-    ("Access-Control-Allow-Origin", "*"),
+CORS = ("Access-Control-Allow-Origin", "*")  # pages of other sites may read every answer
+ALLOWED = (  # what a browser is told that asks before it asks
     ("Access-Control-Allow-Headers", "Authorization, Content-Type"),
     ("Access-Control-Allow-Methods", "GET, POST"),
     ("Access-Control-Max-Age", "86400"),
@@ -115,7 +115,7 @@ class App:
             self.noted(place, response.status, began)
         else:
             body = self.told(body, place, response.status, began)
-        return HttpResponse(response.status, body, response.media, [*response.headers, *CORS])
+        return HttpResponse(response.status, body, response.media, [*response.headers, CORS])
 
     async def told(
         self, parts: AsyncGenerator[bytes, None], place: str, status: int, began: float
@@ -152,8 +152,8 @@ class App:
         raise Problem(404, "Not found")
 
     async def answer(self, place: str, methods: dict[str, Route], request: HttpRequest) -> HttpResponse:
-        if request.method == "OPTIONS":  # a browser asks what it may ask; the headers that every answer has say so
-            return HttpResponse(204)
+        if request.method == "OPTIONS":
+            return HttpResponse(204, headers=ALLOWED)
         route = methods.get("GET" if request.method == "HEAD" else request.method)
         if route is None:
             raise Problem(405, "Method not allowed", headers=[("Allow", ", ".join((*methods, "OPTIONS")))])

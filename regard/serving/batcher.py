@@ -1,12 +1,13 @@
-"""Texts of many clients, translated together: as many as fit, as soon as a worker is free.
+"""Texts of many clients, translated together: those of one length, as soon as a worker is free.
 
-While workers are busy texts wait, and so the next batch is large by itself; a worker that is free waits a moment more,
-for as long as others come. The queue has an end: a text that does not fit is refused at once, not late.
+While workers are busy texts wait, and so there is a choice. A batch takes no more of them than leaves as many to wait
+as are being translated: who is done then begins again at once. Where few wait, a worker waits a moment more, for as
+long as others come. The queue has an end: a text that does not fit is refused at once, not late.
 """
 
 import asyncio
 from collections import deque
-from collections.abc import Coroutine, Hashable, Sequence
+from collections.abc import Coroutine, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from math import ceil
 from typing import Any, Protocol, runtime_checkable
@@ -16,7 +17,9 @@ from regard.serving.pool import Pool, WorkerProcess, WorkerRefusedError
 COMPANY_SECONDS = 0.003  # in which another text comes, or the batch begins without it
 COMPANY_AT_MOST = 0.03
 CHARACTERS = 8000  # of a batch, each text counting as long as the longest; at least one text
-TEXTS = 128
+TEXTS = 64
+ENOUGH = 16  # texts that fill a batch: more are worth less than some that wait
+TURNS = 3  # that a text is passed over for others of a better length
 AGAIN_SECONDS = 0.1  # after which a worker is told again to give up: it may not have begun when it was told
 PATIENCE_SECONDS = 5.0  # after which one that does not listen is ended
 
@@ -42,6 +45,7 @@ class Item:
     question: Question
     answer: "asyncio.Future[Any]" = field(default_factory=lambda: asyncio.get_running_loop().create_future())
     alone: bool = False  # shares no batch: one that it was in was refused, perhaps for the text of somebody else
+    passed: int = 0  # turns in which others went instead
 
 
 class Batcher:
@@ -59,9 +63,10 @@ class Batcher:
 
         Where nobody waits all texts are taken, however many: a request has limits of its own.
         """
-        self.waiting = deque(item for item in self.waiting if not item.answer.done())
-        if self.waiting and len(self.waiting) + len(texts) > self.most_waiting:
-            raise FullError
+        if len(self.waiting) + len(texts) > self.most_waiting:
+            self.waiting = deque(item for item in self.waiting if not item.answer.done())
+            if self.waiting and len(self.waiting) + len(texts) > self.most_waiting:
+                raise FullError
         items = [Item(text, question) for text in texts]
         self.waiting.extend(items)
         self._come.set()
@@ -102,15 +107,20 @@ class Batcher:
                 await self._come.wait()
             await self._company()
             fair = ceil(len(self.waiting) / (1 + self.pool.free.qsize()))  # workers that are free get as many
-            items, self.waiting = choose(self.waiting, min(fair, TEXTS))
+            items, self.waiting = choose(self.waiting, min(fair, self._enough()))
             if items:
                 return items
+
+    def _enough(self) -> int:
+        """The texts of a batch, where half of all wait while the others are with the workers."""
+        half = ceil((len(self.waiting) + self.running) / (2 * len(self.pool.workers)))
+        return min(max(half, ENOUGH), TEXTS)
 
     async def _company(self) -> None:
         """Waits while more texts come: those who were just answered ask again, and a large batch serves all sooner."""
         before, clock = 0, asyncio.get_running_loop().time
         until = clock() + COMPANY_AT_MOST
-        while before < len(self.waiting) < TEXTS and clock() < until:
+        while before < len(self.waiting) < self._enough() and clock() < until:
             before = len(self.waiting)
             await asyncio.sleep(COMPANY_SECONDS)
 
@@ -166,21 +176,27 @@ async def give_up(worker: WorkerProcess, asked: "asyncio.Future[Any]") -> None:
     worker.kill()
 
 
-def choose(waiting: Sequence[Item], most: int = TEXTS) -> tuple[list[Item], deque[Item]]:
-    """The first that anybody waits for, and others of its key as they come, while they fit; and those that are left."""
-    taken: list[Item] = []
-    left: deque[Item] = deque()
-    longest = 0
-    for item in waiting:
-        if item.answer.done():
-            continue
+def choose(waiting: Iterable[Item], most: int = TEXTS) -> tuple[list[Item], deque[Item]]:
+    """The first that anybody waits for and those of its key nearest to it in length, while they fit; and who is left.
+
+    Only those who would be in this batch or in the next by their turn are looked at, and who was passed over too often
+    goes before others, whatever its length: nobody waits for long.
+    """
+    there = [item for item in waiting if not item.answer.done()]
+    near, taken, longest = there[: 2 * most], there[:1], max((len(item.text) for item in there[:1]), default=0)
+
+    def rank(item: Item, wanted: int = longest) -> int:
+        return 0 if item.passed >= TURNS else 1 + abs(len(item.text) - wanted)
+
+    for item in sorted(near[1:], key=rank):
         size = max(longest, len(item.text))
-        if not taken or (fits(item, taken, most) and size * (len(taken) + 1) <= CHARACTERS):
+        if fits(item, taken, most) and size * (len(taken) + 1) <= CHARACTERS:
             taken.append(item)
             longest = size
-        else:
-            left.append(item)
-    return taken, left
+    chosen = set(taken)
+    for item in near:
+        item.passed += item not in chosen
+    return taken, deque(item for item in there if item not in chosen)
 
 
 def fits(item: Item, taken: Sequence[Item], most: int) -> bool:

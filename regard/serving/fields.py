@@ -123,7 +123,7 @@ class Fields:
 
 def read_fields(request: HttpRequest) -> Fields:
     """What the body says, and what it does not say from the query string."""
-    query = from_form(request.query)
+    query = from_form(request.query) if request.query else {}
     kind, _, _ = request.headers.get("content-type", "").partition(";")
     kind = kind.strip().lower()
     if not request.body:

@@ -43,6 +43,7 @@ class HttpResponse:
 
 Handler = Callable[[HttpRequest], Awaitable[HttpResponse]]
 Refuse = Callable[[int, str], HttpResponse]  # a status and what to say of it → how this service says it
+Accept = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
 class Refused(Exception):  # noqa: N818
@@ -55,6 +56,27 @@ class Refused(Exception):  # noqa: N818
 
 class Gone(Exception):  # noqa: N818
     """The client is no longer there, or no longer listens."""
+
+
+class Ear(asyncio.StreamReaderProtocol):
+    """Hears a client leave also while nobody reads what it says, and tells `leave`."""
+
+    gone = False
+
+    def __init__(self, reader: asyncio.StreamReader, accept: Accept) -> None:
+        super().__init__(reader, accept)
+        self.leave: Callable[[], None] = lambda: None
+
+    def eof_received(self) -> bool | None:
+        kept = super().eof_received()
+        self.gone = True
+        self.leave()
+        return kept
+
+    def connection_lost(self, error: Exception | None) -> None:
+        super().connection_lost(error)
+        self.gone = True
+        self.leave()
 
 
 @dataclass
@@ -70,7 +92,9 @@ class HttpServer:
 
     async def start(self, host: str, port: int) -> int:
         """Listens; the port, which is a free one where 0 is asked for."""
-        self._listening = await asyncio.start_server(self._accept, host, port, limit=CHUNK, backlog=1024)
+        self._listening = await asyncio.get_running_loop().create_server(
+            lambda: Ear(asyncio.StreamReader(CHUNK), self._accept), host, port, backlog=1024
+        )
         found: int = self._listening.sockets[0].getsockname()[1]
         return found
 
@@ -92,9 +116,9 @@ class HttpServer:
         return not left
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        connection = Connection(self, reader, writer)
         task = asyncio.current_task()
         assert task is not None
+        connection = Connection(self, reader, writer, task)
         full = len(self._open) >= self.limits.connections
         if len(self._open) >= 2 * self.limits.connections:  # nor is there room to say so
             writer.transport.abort()
@@ -107,7 +131,7 @@ class HttpServer:
                 await connection.run()
             await connection.close()
         except (Gone, OSError, asyncio.CancelledError):
-            pass  # the last where `drain` waited long enough: asyncio would log it as a mistake
+            pass  # the last where the client left or `drain` waited long enough: asyncio would log it as a mistake
         finally:
             del self._open[task]
             writer.transport.abort()
@@ -116,8 +140,17 @@ class HttpServer:
 class Connection:
     """One client, request after request."""
 
-    def __init__(self, server: HttpServer, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.server, self.limits, self.reader, self.writer = server, server.limits, reader, writer
+    def __init__(
+        self,
+        server: HttpServer,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        task: "asyncio.Task[None]",
+    ) -> None:
+        self.server, self.limits, self.reader, self.writer, self.task = server, server.limits, reader, writer, task
+        ear = writer.transport.get_protocol()
+        assert isinstance(ear, Ear)
+        self.ear, ear.leave, self.answering = ear, self.give_up, False
         self.protocol = h11.Connection(h11.SERVER, max_incomplete_event_size=self.limits.header_bytes)
         self.refused = False
         self.patience: asyncio.Timeout | None = None  # while nothing is being asked
@@ -145,26 +178,27 @@ class Connection:
                 return
             self.protocol.start_next_cycle()
             first = False
+            await asyncio.sleep(0)  # whoever sent many requests at once is not served before all others
 
     async def read(self, first: bool) -> HttpRequest | None:
         """The next request; none where there is none to come. The first is due at once, others may let us wait."""
         clock, limits = asyncio.get_running_loop().time, self.limits
         due = clock() + (limits.header_seconds if first else limits.idle_seconds)
-        try:
-            async with asyncio.timeout_at(due) as self.patience:
-                event = await self.next_event(one=True)
-        except TimeoutError:
-            if first and not self.server.leaving:
+        event = self.heard()
+        if event is h11.NEED_DATA:
+            try:
+                async with asyncio.timeout_at(due) as self.patience:
+                    self.hear(await self.reader.read(CHUNK))
+            except TimeoutError:
+                if first and not self.server.leaving:
+                    raise slow("headers", limits.header_seconds) from None
+                return None
+            finally:
+                self.patience = None
+            try:
+                event = await self.next_event(due if first else clock() + limits.header_seconds)
+            except TimeoutError:
                 raise slow("headers", limits.header_seconds) from None
-            return None
-        finally:
-            self.patience = None
-        try:
-            async with asyncio.timeout_at(due if first else clock() + limits.header_seconds):
-                if event is h11.NEED_DATA:
-                    event = await self.next_event()
-        except TimeoutError:
-            raise slow("headers", limits.header_seconds) from None
         if isinstance(event, h11.ConnectionClosed):
             return None
         assert isinstance(event, h11.Request)
@@ -186,17 +220,16 @@ class Connection:
         if self.protocol.they_are_waiting_for_100_continue:
             await self.send(h11.InformationalResponse(status_code=100, headers=[]))
         try:
-            async with asyncio.timeout(self.limits.body_seconds):
-                body = await self.body(most)
+            body = await self.body(most, asyncio.get_running_loop().time() + self.limits.body_seconds)
         except TimeoutError:
             raise slow("body", self.limits.body_seconds) from None
         path, _, query = event.target.decode("latin-1").partition("?")
         return HttpRequest(event.method.decode("latin-1"), path, query, headers, body, self.client)
 
-    async def body(self, most: int) -> bytes:
+    async def body(self, most: int, due: float) -> bytes:
         found, parts = bytearray(), 0
         while True:
-            event = await self.next_event()
+            event = await self.next_event(due)
             if isinstance(event, h11.Data):
                 found += event.data
                 parts += 1
@@ -209,14 +242,11 @@ class Connection:
             elif isinstance(event, h11.ConnectionClosed):
                 raise Gone
 
-    async def next_event(self, *, one: bool = False) -> object:
-        """What the client said next. `one`: after a single read, though nothing may be complete yet."""
-        event = self.heard()
-        while event is h11.NEED_DATA:
-            self.hear(await self.reader.read(CHUNK))
-            event = self.heard()
-            if one:
-                break
+    async def next_event(self, due: float) -> object:
+        """What the client says next; TimeoutError where it is not all there in time."""
+        while (event := self.heard()) is h11.NEED_DATA:
+            async with asyncio.timeout_at(due):
+                self.hear(await self.reader.read(CHUNK))
         return event
 
     def heard(self) -> object:
@@ -233,54 +263,41 @@ class Connection:
 
     async def reply(self, request: HttpRequest) -> None:
         """Asks the handler and sends what it says; both are given up if the client goes away before their end."""
-        work = asyncio.ensure_future(self.answer(request))
-        ear = asyncio.ensure_future(self.listen())
+        self.answering = True
+        if self.ear.gone:  # what needs no time is still said
+            asyncio.get_running_loop().call_soon(self.give_up)
         try:
-            await asyncio.wait({work, ear}, return_when=asyncio.FIRST_COMPLETED)
-            if not work.done():
-                raise Gone
-            await work
+            await self.write(await self.server.handler(request), head=request.method == "HEAD")
         finally:
-            for task in (work, ear):
-                task.cancel()
-            await asyncio.gather(work, ear, return_exceptions=True)
+            self.answering = False
 
-    async def answer(self, request: HttpRequest) -> None:
-        await self.write(await self.server.handler(request), head=request.method == "HEAD")
-
-    async def listen(self) -> None:
-        """Until the client goes away. What it says of its next requests is kept, up to a bound."""
-        room = CHUNK
-        while room > 0:
-            said = await self.reader.read(room)
-            self.hear(said)
-            room -= len(said)
-            if not said:
-                return
-        await asyncio.Event().wait()  # for ever: we no longer listen
+    def give_up(self) -> None:
+        if self.answering:
+            self.task.cancel()
 
     async def write(self, response: HttpResponse, head: bool = False) -> None:
-        whole = response.body if isinstance(response.body, bytes) else None
         headers = [("Content-Type", response.media), ("X-Content-Type-Options", "nosniff"), *response.headers]
-        if whole is not None and response.status != 204:
-            headers.append(("Content-Length", str(len(whole))))
+        if isinstance(response.body, bytes) and response.status != 204:
+            headers.append(("Content-Length", str(len(response.body))))
         if self.refused or self.server.leaving:
             headers.append(("Connection", "close"))
-        await self.send(h11.Response(status_code=response.status, headers=headers))
-        if whole is not None and not head:
-            await self.send(h11.Data(data=whole))
-        if not isinstance(response.body, bytes) and not head:
+        start, end = h11.Response(status_code=response.status, headers=headers), h11.EndOfMessage()
+        if head:
+            await self.send(start, end)
+        elif isinstance(response.body, bytes):
+            await self.send(start, h11.Data(data=response.body), end)
+        else:
+            await self.send(start)
             async with aclosing(response.body) as parts:
                 async for part in parts:
                     await self.send(h11.Data(data=part))
-        await self.send(h11.EndOfMessage())
+            await self.send(end)
 
-    async def send(self, event: h11.Event) -> None:
-        """One part of an answer; a client that does not take it in time is cut off."""
-        data = self.protocol.send(event)
-        if not data:
+    async def send(self, *events: h11.Event) -> None:
+        """A part of an answer; a client that does not take it in time is cut off."""
+        self.writer.write(b"".join(self.protocol.send(event) or b"" for event in events))
+        if not self.writer.transport.get_write_buffer_size():  # the system has taken it all
             return
-        self.writer.write(data)
         try:
             async with asyncio.timeout(self.limits.write_seconds):
                 await self.writer.drain()

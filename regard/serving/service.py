@@ -64,11 +64,7 @@ class Service:
         self.models: dict[tuple[str, str], list[Served]] = {}
         for model in models:
             self.models.setdefault((model.source, model.target), []).append(model)
-
-    @property
-    def codes(self) -> list[str]:
-        """Every language that somebody can name."""
-        return sorted({code for direction in self.models for code in direction})
+        self.codes = sorted({code for direction in self.models for code in direction})  # that somebody can name
 
     def direction(self, source: str, target: str) -> list[Served]:
         """The models of this direction; none where both are the same language."""
@@ -225,6 +221,8 @@ async def first_said(work: Sequence["asyncio.Task[str]"]) -> None:
 
 async def together(work: Sequence[Coroutine[Any, Any, Any]]) -> list[Any]:
     """All results; where one fails the others are given up."""
+    if len(work) == 1:
+        return [await work[0]]
     tasks = [asyncio.ensure_future(one) for one in work]
     try:
         return list(await asyncio.gather(*tasks))

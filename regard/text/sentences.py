@@ -8,6 +8,7 @@ one: a model copes with two sentences better than with half of one.
 import re
 import unicodedata
 from collections.abc import Sequence
+from functools import cache
 from itertools import pairwise
 
 LONGEST = 500  # characters of a sentence, beyond which it is cut where it hurts least
@@ -93,6 +94,7 @@ def _short(language: str | None) -> str:
     return re.split("[-_]", (language or "").lower())[0]
 
 
+@cache
 def _abbreviations(language: str) -> frozenset[str]:
     lists = [ABBREVIATIONS[language]] if language in ABBREVIATIONS else ABBREVIATIONS.values()
     return frozenset(word for words in lists for word in words.split())

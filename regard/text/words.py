@@ -58,7 +58,7 @@ class Terms:
     def find(self, text: str) -> list[Hit]:
         """From left to right, the longest at each place; no two overlap, and none is part of a longer word."""
         found: list[Hit] = []
-        for start, word in _words(text):
+        for start, word in _words(text) if self._starts else ():
             if found and start < found[-1].end:
                 continue
             for term, target in self._starts.get(word.lower(), ()):

@@ -3,11 +3,13 @@
 import asyncio
 import contextlib
 import sys
+from collections import Counter
 from dataclasses import dataclass
+from random import Random
 
 import pytest
 
-from regard.serving.batcher import CHARACTERS, TEXTS, Batcher, FullError, Item, choose
+from regard.serving.batcher import CHARACTERS, ENOUGH, TEXTS, TURNS, Batcher, FullError, Item, choose
 from regard.serving.pool import Pool, Start, WorkerLostError, WorkerRefusedError
 
 # Answers each text in capitals; some texts have it do something else.
@@ -241,5 +243,47 @@ def test_a_text_that_is_longer_than_any_batch_goes_alone():
         assert list(left) == items[1:]
         many = [Item("y", Wish()) for _ in range(TEXTS + 5)]
         assert len(choose(many)[0]) == TEXTS
+
+    run(test())
+
+
+def test_those_of_one_length_go_together_and_the_first_is_always_among_them():
+    async def test():
+        items = [Item("x" * length, Wish()) for length in (30, 90, 31, 10, 92, 29, 33, 11)]
+        taken, left = choose(items, 3)
+        assert taken == [items[0], items[2], items[5]]
+        assert list(left) == [items[1], items[3], items[4], items[6], items[7]]
+        assert choose(left, 2)[0] == [items[1], items[4]]
+
+    run(test())
+
+
+def test_whatever_the_lengths_nobody_waits_for_many_turns_more_than_by_the_order_of_arrival():
+    async def test():
+        most, random = 4, Random(1)
+        waiting, turns = [], Counter()
+        for _ in range(100):
+            waiting += [
+                Item("x" * int(random.paretovariate(0.5) % 900), Wish()) for _ in range(5 * most - len(waiting))
+            ]
+            turns.update(waiting)
+            waiting = list(choose(waiting, most)[1])
+        assert max(turns.values()) <= 5 + TURNS + 2
+
+    run(test())
+
+
+def test_where_many_wait_half_of_them_stay_so_that_there_is_a_choice_of_lengths():
+    async def test():
+        async with batching(waiting=1000) as batcher:
+            slow = asyncio.ensure_future(batcher.answer(["sleep"], Wish()))
+            while not batcher.running:
+                await asyncio.sleep(0.01)
+            asked = asyncio.ensure_future(batcher.answer(["x" * (1 + i % 2) for i in range(4 * ENOUGH - 1)], Wish()))
+            await asyncio.sleep(0)
+            slow.cancel()
+            found = await asked
+            assert max(size for _, size, _ in found) == 2 * ENOUGH
+            assert {text for text, size, _ in found if size == 2 * ENOUGH} == {"X"}
 
     run(test())

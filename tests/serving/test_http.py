@@ -265,7 +265,16 @@ def test_a_client_that_does_not_read_is_cut_off():
     assert ended == [True]
 
 
-def test_work_for_a_client_that_went_away_is_given_up():
+def say_no_more(writer):
+    writer.write_eof()
+
+
+def vanish(writer):
+    writer.transport.abort()
+
+
+@pytest.mark.parametrize("leave", [say_no_more, vanish])
+def test_work_for_a_client_that_went_away_is_given_up(leave):
     given_up = asyncio.Event()
 
     async def handler(request):
@@ -282,9 +291,57 @@ def test_work_for_a_client_that_went_away_is_given_up():
             writer.write(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
             await asyncio.sleep(0.1)
             assert not given_up.is_set()
-            writer.transport.abort()
+            leave(writer)
             async with asyncio.timeout(5):
                 await given_up.wait()
+            writer.close()
+
+    run(test())
+
+
+def test_who_says_at_once_that_it_will_say_no_more_hears_what_needs_no_time_and_no_other_work_is_done_for_it():
+    given_up = asyncio.Event()
+
+    async def handler(request):
+        if request.path == "/slow":
+            try:
+                await asyncio.sleep(60)
+            finally:
+                given_up.set()
+        return await echo(request)
+
+    async def test():
+        async with serving(handler) as (_, port):
+            for path in ("quick", "slow"):
+                reader, writer = await asyncio.open_connection("127.0.0.1", port)
+                writer.write(f"GET /{path} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+                writer.write_eof()
+                async with asyncio.timeout(5):
+                    assert (await reader.read()).endswith(b"GET /quick  " if path == "quick" else b"")
+                writer.close()
+            assert given_up.is_set()
+
+    run(test())
+
+
+def test_who_sends_many_requests_at_once_is_not_served_before_all_others():
+    asked = []
+
+    async def handler(request):
+        asked.append(request.path)
+        return await echo(request)
+
+    async def test():
+        async with serving(handler) as (server, port):
+            pairs = [await asyncio.open_connection("127.0.0.1", port) for _ in range(2)]
+            while len(server._open) < 2:
+                await asyncio.sleep(0.01)
+            for (_, writer), count in zip(pairs, (500, 1), strict=True):
+                writer.write(b"GET /%d HTTP/1.1\r\nHost: x\r\n\r\n" % count * count)
+            await pairs[1][0].readuntil(b"GET /1")
+            assert asked.count("/500") < 500
+            for _, writer in pairs:
+                writer.close()
 
     run(test())
 
