@@ -21,11 +21,13 @@ class MovingAverage:
         named = [(name, p) for name, p in model.named_parameters() if p.requires_grad]
         self.weights = [p.detach() for _, p in named]
         self.means = {name: p.detach().clone() for name, p in named}
+        self.mean_of = {p: self.means[name] for name, p in named}
 
     @torch.no_grad()
-    def update(self, step: int) -> None:
+    def update(self, step: int, parameters: Sequence[nn.Parameter]) -> None:
+        """The means of these parameters move on."""
         decay = min(self.decay, (1 + step) / (10 + step))
-        torch._foreach_lerp_(list(self.means.values()), self.weights, 1 - decay)
+        torch._foreach_lerp_([self.mean_of[p] for p in parameters], list(parameters), 1 - decay)
 
     @contextmanager
     def swapped(self) -> Iterator[None]:

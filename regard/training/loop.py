@@ -16,7 +16,7 @@ from regard.evaluation.samples import Sample
 from regard.models.interface import parameters
 from regard.tasks.interface import Showing, Task
 from regard.training import checkpoint
-from regard.training.averaging import MovingAverage, average
+from regard.training.averaging import average
 from regard.training.checkpoint import Place
 from regard.training.crew import Crew, shares
 from regard.training.events import (
@@ -33,10 +33,11 @@ from regard.training.events import (
 )
 from regard.training.length import Length, Moment, crossed, length
 from regard.training.memory import memory_refused, rehearse
-from regard.training.optimiser import build_optimiser, moments, restore_moments, settle_gradients
+from regard.training.optimiser import moments, restore_moments
 from regard.training.options import TrainingOptions
 from regard.training.schedules import check_warmup, rate
 from regard.training.tensors import fill, weights
+from regard.training.update import Update
 
 SKIPS = 5  # steps in a row without a finite gradient that end a run
 HIGHER_IS_BETTER = {"bleu", "accuracy"}
@@ -109,8 +110,8 @@ class Run:
     ) -> None:
         self.model, self.crew, self.task, self.options = model, crew, crew.task, options
         self.folder, self.width, self.watch = folder, width, watch
-        self.optimiser = build_optimiser(model, options)
-        self.ema = MovingAverage(model, options.ema) if options.ema else None
+        self.update = Update(model, crew, options)
+        self.ema = self.update.ema
         self.place = Place()
         self.plans = self._plans(0)
         self.epoch_of_plans = 0
@@ -190,12 +191,8 @@ class Run:
         loss, norm, units = self._gradients(group, place.epoch)
         healthy = math.isfinite(loss) and math.isfinite(norm)
         if healthy:
-            for parameter_group in self.optimiser.param_groups:
-                parameter_group["lr"] = learning_rate
-            self.optimiser.step()
-            if self.ema:
-                self.ema.update(step)
-        self.optimiser.zero_grad(set_to_none=True)
+            self.update.step(step, learning_rate, norm, units)
+        self.update.clear()
         self._move_on(step, len(group), 0 if healthy else place.skipped + 1)
         if not healthy:
             return self._skip(loss, norm)
@@ -211,9 +208,7 @@ class Run:
         loss = sum(losses[1:], losses[0])
         if loss.units == 0:
             raise TrainingError(f"step {self.place.step + 1}: its batches hold nothing to predict; check the data")
-        norm = settle_gradients(self.model.parameters(), units=loss.units, clip=self.options.clip)
-        total, size = torch.stack([loss.total, norm.to(loss.total)]).tolist()
-        return total / loss.units, size, loss.units
+        return float(loss.total) / loss.units, self.update.norm(loss.units), loss.units
 
     def _move_on(self, step: int, taken: int, skipped: int) -> None:
         epoch, position = self.place.epoch, self.place.position + taken
@@ -282,7 +277,7 @@ class Run:
         return replace(self.place, elapsed=self.seconds, scheduled=scheduled)
 
     def save(self, *, scheduled: bool) -> Saved:
-        tensors = {"model": weights(self.model), "optimiser": moments(self.model, self.optimiser)}
+        tensors = {"model": weights(self.model), "optimiser": moments(self.model, self.update.optimisers)}
         if self.ema:
             tensors["ema"] = self.ema.means
         path = checkpoint.path_of(self.folder, self.place.step)
@@ -295,7 +290,8 @@ class Run:
         """Everything as it was when `path` was saved."""
         tensors, self.place = checkpoint.read(path)
         fill(weights(self.model), tensors.get("model", {}), path / "model.safetensors")
-        restore_moments(self.model, self.optimiser, tensors.get("optimiser", {}), path / "optimiser.safetensors")
+        found = tensors.get("optimiser", {})
+        restore_moments(self.model, self.update.optimisers, found, path / "optimiser.safetensors")
         fill(self.ema.means if self.ema else {}, tensors.get("ema", {}), path / "ema.safetensors")
         self.saved_step = self.place.step
         self._load_epoch()

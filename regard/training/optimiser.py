@@ -1,29 +1,36 @@
-"""The optimiser of a recipe, what it remembers, and gradients that are divided and clipped in one pass."""
+"""The optimiser of a recipe, in parts for several threads; what it remembers."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
-from jaxtyping import Float
 from torch import Tensor, nn
 from torch.optim import AdamW
 
 from regard.errors import ModelFormatError
+from regard.training.crew import deal
 from regard.training.muon import Muon, hidden_matrices
 from regard.training.options import TrainingOptions
 
 MOMENTS = ("exp_avg", "exp_avg_sq", "step")
 
 
-def build_optimiser(model: nn.Module, options: TrainingOptions) -> AdamW:
-    """AdamW (Loshchilov & Hutter 2019), or Muon for the matrices and AdamW for the rest.
+def build_optimisers(model: nn.Module, options: TrainingOptions, parts: int) -> list[AdamW]:
+    """AdamW (Loshchilov & Hutter 2019), or Muon for the matrices and AdamW for the rest: one for each part of them.
 
-    Biases, norms and other tensors of one dimension do not decay.
+    Parts have about as much to do; there are fewer where there are fewer tensors.
     """
     matrices = hidden_matrices(model) if options.optimiser == "muon" else []
-    others = {id(p) for p in matrices}
-    trained = [p for p in model.parameters() if p.requires_grad and id(p) not in others]
+    hidden = {id(p) for p in matrices}
+    rest = [p for p in model.parameters() if p.requires_grad and id(p) not in hidden]
+    parts = max(1, min(parts, len(rest)))
+    hands = zip(deal(matrices, parts), deal(rest, parts), strict=True)
+    return [optimiser_of([matrices[i] for i in some], [rest[i] for i in others], options) for some, others in hands]
+
+
+def optimiser_of(matrices: list[nn.Parameter], trained: list[nn.Parameter], options: TrainingOptions) -> AdamW:
+    """Biases, norms and other tensors of one dimension do not decay."""
     groups = [
         {"params": [p for p in trained if p.ndim > 1], "weight_decay": options.weight_decay},
         {"params": [p for p in trained if p.ndim <= 1], "weight_decay": 0.0},
@@ -33,34 +40,31 @@ def build_optimiser(model: nn.Module, options: TrainingOptions) -> AdamW:
     return Muon(matrices, groups, options.weight_decay, adam) if matrices else AdamW(groups, **adam)
 
 
-@torch.no_grad()
-def settle_gradients(parameters: Iterable[nn.Parameter], *, units: int, clip: float) -> Float[Tensor, ""]:
-    """g ← g/u · min(1, clip / ‖g/u‖), in place; returns ‖g/u‖ over all parameters, before clipping.
-
-    Gradients arrive as sums over `units`, so division and clipping are one pass. clip = 0 does not clip.
-    """
-    gradients = [p.grad for p in parameters if p.grad is not None]
-    norm: Tensor = torch.nn.utils.get_total_norm(gradients, foreach=True) / units
-    scale = torch.clamp(clip / (norm + 1e-6), max=1.0) / units if clip else torch.full_like(norm, 1 / units)
-    torch._foreach_mul_(gradients, scale)
-    return norm
+def held(optimiser: AdamW) -> list[nn.Parameter]:
+    """The parameters that it trains."""
+    rest = [p for group in optimiser.param_groups for p in group["params"]]
+    return [*optimiser.matrices, *rest] if isinstance(optimiser, Muon) else rest
 
 
-def moments(model: nn.Module, optimiser: AdamW) -> dict[str, Tensor]:
-    """What the optimiser remembers, by parameter name: `NAME.exp_avg`, `NAME.step`, `NAME.momentum` …"""
+def moments(model: nn.Module, optimisers: Sequence[AdamW]) -> dict[str, Tensor]:
+    """What the optimisers remember, by parameter name: `NAME.exp_avg`, `NAME.step`, `NAME.momentum` …"""
+    known = {p: kinds for optimiser in optimisers for p, kinds in optimiser.state.items()}
     return {
         f"{name}.{kind}": tensor
         for name, p in model.named_parameters()
-        if p in optimiser.state
-        for kind, tensor in optimiser.state[p].items()
+        if p in known
+        for kind, tensor in known[p].items()
     }
 
 
-def restore_moments(model: nn.Module, optimiser: AdamW, found: Mapping[str, Tensor], where: Path) -> None:
+def restore_moments(model: nn.Module, optimisers: Sequence[AdamW], found: Mapping[str, Tensor], where: Path) -> None:
     """Puts back what `moments` gave; a parameter that had no gradient yet has nothing."""
     left = dict(found)
-    matrices = {id(p) for p in optimiser.matrices} if isinstance(optimiser, Muon) else set()
+    owners = {p: optimiser for optimiser in optimisers for p in held(optimiser)}
+    matrices = {id(p) for optimiser in optimisers if isinstance(optimiser, Muon) for p in optimiser.matrices}
     for name, p in model.named_parameters():
+        if p not in owners:
+            continue
         kinds = ("momentum",) if id(p) in matrices else MOMENTS
         mine = {kind: left.pop(f"{name}.{kind}") for kind in kinds if f"{name}.{kind}" in left}
         if not mine:
@@ -71,6 +75,6 @@ def restore_moments(model: nn.Module, optimiser: AdamW, found: Mapping[str, Tens
                 raise ModelFormatError(
                     f"{where}: tensor '{name}.{kind}' is missing or misshapen; expected a file of the same recipe"
                 )
-        optimiser.state[p] = mine
+        owners[p].state[p] = mine
     if left:
         raise ModelFormatError(f"{where}: unknown tensor {min(left)!r}; expected a file of the same recipe")

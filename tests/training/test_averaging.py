@@ -13,10 +13,10 @@ def test_a_moving_average_follows_its_equation():
     nn.init.constant_(model.weight, 1.0)
     ema = MovingAverage(model, 0.3)
     nn.init.constant_(model.weight, 2.0)
-    ema.update(1)  # β = min(0.3, 2/11) = 2/11: 2/11 · 1 + 9/11 · 2 = 20/11
+    ema.update(1, [model.weight])  # β = min(0.3, 2/11) = 2/11: 2/11 · 1 + 9/11 · 2 = 20/11
     torch.testing.assert_close(ema.means["weight"].item(), 20 / 11)
     nn.init.constant_(model.weight, 0.0)
-    ema.update(50)  # β = 0.3
+    ema.update(50, [model.weight])  # β = 0.3
     torch.testing.assert_close(ema.means["weight"].item(), 6 / 11)
 
 

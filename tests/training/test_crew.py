@@ -6,7 +6,7 @@ from torch import nn
 from toy_task import LONG, Toy, toy_model
 
 from regard.layers.dropout import Dropout
-from regard.training.crew import MOST, Crew, add_gradients, shares, twin
+from regard.training.crew import MOST, Crew, add_gradients, deal, shares, twin
 from regard.training.loop import train
 from regard.training.options import TrainingOptions
 
@@ -36,6 +36,12 @@ def test_a_batch_with_fewer_rows_than_shares_leaves_some_idle():
         loss = crew.backward([5], 0)
     assert loss.units == 1
     assert all(p.grad is not None for p in model.parameters())
+
+
+def test_parameters_are_dealt_by_size_and_each_goes_to_one_hand():
+    parameters = [nn.Parameter(torch.zeros(size)) for size in (1, 6, 1, 5, 2, 1)]
+    assert deal(parameters, 2) == [[0, 1, 2], [3, 4, 5]]  # 6 + 1 + 1 and 5 + 2 + 1
+    assert deal(parameters[:1], 2) == [[0], []]
 
 
 def test_a_twin_follows_the_weights_and_keeps_its_own_gradients():

@@ -223,7 +223,7 @@ def test_scores_are_those_of_the_moving_average(tmp_path):
     ema = MovingAverage(followed, 0.9)
     for event in train(followed, Spying(), options(ema=0.9), folder=tmp_path, width=8):
         if isinstance(event, Stepped):
-            ema.update(event.step)  # an average of our own, beside the loop's
+            ema.update(event.step, list(followed.parameters()))  # an average of our own, beside the loop's
         if isinstance(event, Validated):
             assert all(torch.equal(ema.means[name], mean) for name, mean in means[-1].items())
     assert event.weights == "ema"

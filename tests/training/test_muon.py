@@ -5,7 +5,7 @@ from toy_task import Toy, toy_model
 
 from regard.errors import ModelFormatError
 from regard.training.muon import Muon, hidden_matrices, orthogonal
-from regard.training.optimiser import build_optimiser, moments, restore_moments
+from regard.training.optimiser import build_optimisers, moments, restore_moments
 from regard.training.options import TrainingOptions
 
 OPTIONS = TrainingOptions(optimiser="muon", learning_rate=0.01, weight_decay=0.5)
@@ -38,12 +38,12 @@ def step(model, optimiser):
 
 def test_the_first_step_is_the_equation_for_matrices_and_adamw_for_the_rest():
     ours, theirs = toy_model(), toy_model()
-    optimiser = build_optimiser(ours, OPTIONS)
+    (optimiser,) = build_optimisers(ours, OPTIONS, 1)
     assert isinstance(optimiser, Muon)
     before = {name: p.detach().clone() for name, p in ours.named_parameters()}
     matrices = {id(p) for p in optimiser.matrices}
     step(ours, optimiser)
-    plain = build_optimiser(theirs, OPTIONS.model_copy(update={"optimiser": "adamw"}))
+    (plain,) = build_optimisers(theirs, OPTIONS.model_copy(update={"optimiser": "adamw"}), 1)
     step(theirs, plain)
     for (name, p), q in zip(ours.named_parameters(), theirs.parameters(), strict=True):
         if id(p) in matrices:
@@ -57,10 +57,10 @@ def test_the_first_step_is_the_equation_for_matrices_and_adamw_for_the_rest():
 
 def test_what_muon_remembers_survives_the_journey_to_disk(tmp_path):
     first, second = toy_model(), toy_model()
-    one, two = build_optimiser(first, OPTIONS), build_optimiser(second, OPTIONS)
+    (one,), (two,) = build_optimisers(first, OPTIONS, 1), build_optimisers(second, OPTIONS, 1)
     step(first, one)
     second.load_state_dict(first.state_dict())
-    restore_moments(second, two, {name: x.clone() for name, x in moments(first, one).items()}, tmp_path)
+    restore_moments(second, [two], {name: x.clone() for name, x in moments(first, [one]).items()}, tmp_path)
     one.zero_grad()
     assert all(p.grad is None for p in first.parameters())
     step(first, one)
@@ -71,7 +71,7 @@ def test_what_muon_remembers_survives_the_journey_to_disk(tmp_path):
 
 def test_the_memory_of_another_optimiser_is_refused(tmp_path):
     model = toy_model()
-    adam = build_optimiser(model, OPTIONS.model_copy(update={"optimiser": "adamw"}))
+    (adam,) = build_optimisers(model, OPTIONS.model_copy(update={"optimiser": "adamw"}), 1)
     step(model, adam)
     with pytest.raises(ModelFormatError, match="unknown tensor"):
-        restore_moments(model, build_optimiser(model, OPTIONS), moments(model, adam), tmp_path)
+        restore_moments(model, build_optimisers(model, OPTIONS, 1), moments(model, [adam]), tmp_path)

@@ -6,8 +6,10 @@ from torch import nn
 from toy_task import Toy, toy_model
 
 from regard.errors import ModelFormatError
-from regard.training.optimiser import build_optimiser, moments, restore_moments, settle_gradients
+from regard.training.crew import Crew
+from regard.training.optimiser import build_optimisers, held, moments, restore_moments
 from regard.training.options import TrainingOptions
+from regard.training.update import Update
 
 HERE = Path("optimiser.safetensors")
 
@@ -20,14 +22,24 @@ def gradients(model):
     return loss
 
 
+def updated(model, units, clip, size):
+    """The norm of the gradients on a model after an update, which leaves them divided and clipped."""
+    with Crew(model, Toy(), size) as crew:
+        update = Update(model, crew, TrainingOptions(clip=clip))
+        norm = update.norm(units)
+        update.step(1, 0.1, norm, units)
+    return norm
+
+
+@pytest.mark.parametrize("size", [1, 2, 5])
 @pytest.mark.parametrize("clip", [0.01, 100.0])
-def test_division_and_clipping_agree_with_torch(clip):
+def test_division_and_clipping_agree_with_torch(clip, size):
     ours, theirs = toy_model(), toy_model()
     loss, mean = gradients(ours), gradients(theirs)
     for p in theirs.parameters():
         p.grad /= mean.units
     expected = nn.utils.clip_grad_norm_(theirs.parameters(), clip)
-    torch.testing.assert_close(settle_gradients(ours.parameters(), units=loss.units, clip=clip), expected)
+    assert updated(ours, loss.units, clip, size) == pytest.approx(expected.item())
     for a, b in zip(ours.parameters(), theirs.parameters(), strict=True):
         torch.testing.assert_close(a.grad, b.grad)
 
@@ -35,7 +47,7 @@ def test_division_and_clipping_agree_with_torch(clip):
 def test_clip_zero_only_divides():
     ours, sums = toy_model(), toy_model()
     loss, _ = gradients(ours), gradients(sums)
-    settle_gradients(ours.parameters(), units=loss.units, clip=0.0)
+    updated(ours, loss.units, 0.0, size=1)
     for a, b in zip(ours.parameters(), sums.parameters(), strict=True):
         torch.testing.assert_close(a.grad, b.grad / 4)
 
@@ -44,7 +56,7 @@ def test_only_matrices_decay():
     # With gradients of zero, Adam moves nothing: what is left of a step is the decay w ← w (1 − lr·λ).
     model = toy_model()
     before = {name: p.detach().clone() for name, p in model.named_parameters()}
-    optimiser = build_optimiser(model, TrainingOptions(learning_rate=0.5, weight_decay=0.2))
+    (optimiser,) = build_optimisers(model, TrainingOptions(learning_rate=0.5, weight_decay=0.2), 1)
     for p in model.parameters():
         p.grad = torch.zeros_like(p)
     optimiser.step()
@@ -56,29 +68,50 @@ def test_only_matrices_decay():
 def test_frozen_weights_are_left_out():
     model = toy_model()
     model[0].requires_grad_(False)
-    optimiser = build_optimiser(model, TrainingOptions())
-    held = {id(p) for group in optimiser.param_groups for p in group["params"]}
-    assert held == {id(p) for p in model.parameters() if p.requires_grad}
+    (optimiser,) = build_optimisers(model, TrainingOptions(), 1)
+    assert {id(p) for p in held(optimiser)} == {id(p) for p in model.parameters() if p.requires_grad}
+
+
+@pytest.mark.parametrize("kind", ["adamw", "muon"])
+@pytest.mark.parametrize("parts", [2, 3, 9])
+def test_in_parts_every_weight_takes_the_same_step_to_the_bit(kind, parts):
+    options = TrainingOptions(optimiser=kind, learning_rate=0.1, weight_decay=0.2)
+    one, other = toy_model(), toy_model()
+    whole, several = build_optimisers(one, options, 1), build_optimisers(other, options, parts)
+    assert len(several) > 1
+    for _ in range(2):
+        for model, optimisers in ((one, whole), (other, several)):
+            model.zero_grad()
+            gradients(model)
+            for optimiser in optimisers:
+                optimiser.step()
+    for a, b in zip(one.parameters(), other.parameters(), strict=True):
+        assert torch.equal(a, b)
+    ours, theirs = moments(other, several), moments(one, whole)
+    assert ours.keys() == theirs.keys()
+    assert all(torch.equal(ours[name], theirs[name]) for name in ours)
 
 
 def stepped():
     model = toy_model()
-    optimiser = build_optimiser(model, TrainingOptions())
+    optimisers = build_optimisers(model, TrainingOptions(), 2)
     gradients(model)
-    optimiser.step()
-    return model, optimiser
+    for optimiser in optimisers:
+        optimiser.step()
+    return model, optimisers
 
 
 def test_restored_moments_continue_as_the_originals():
-    model, optimiser = stepped()
+    model, optimisers = stepped()
     copy = toy_model()
     copy.load_state_dict(model.state_dict())
-    restored = build_optimiser(copy, TrainingOptions())
-    restore_moments(copy, restored, {k: v.clone() for k, v in moments(model, optimiser).items()}, HERE)
-    for m, o in ((model, optimiser), (copy, restored)):
+    restored = build_optimisers(copy, TrainingOptions(), 3)  # another number of threads
+    restore_moments(copy, restored, {k: v.clone() for k, v in moments(model, optimisers).items()}, HERE)
+    for m, parts in ((model, optimisers), (copy, restored)):
         m.zero_grad()
         gradients(m)
-        o.step()
+        for part in parts:
+            part.step()
     for a, b in zip(model.parameters(), copy.parameters(), strict=True):
         assert torch.equal(a, b)
 
@@ -92,16 +125,16 @@ def test_restored_moments_continue_as_the_originals():
     ],
 )
 def test_moments_of_another_model_are_refused_by_name(change, named):
-    model, optimiser = stepped()
-    found = moments(model, optimiser)
+    model, optimisers = stepped()
+    found = moments(model, optimisers)
     change(found)
     with pytest.raises(ModelFormatError, match=named):
-        restore_moments(model, optimiser, found, HERE)
+        restore_moments(model, optimisers, found, HERE)
 
 
 def test_a_parameter_without_a_gradient_has_no_moments():
     model = toy_model()
-    optimiser = build_optimiser(model, TrainingOptions())
-    assert moments(model, optimiser) == {}
-    restore_moments(model, optimiser, {}, HERE)
-    assert moments(model, optimiser) == {}
+    optimisers = build_optimisers(model, TrainingOptions(), 2)
+    assert moments(model, optimisers) == {}
+    restore_moments(model, optimisers, {}, HERE)
+    assert moments(model, optimisers) == {}
