@@ -44,7 +44,8 @@ class Side:
 class Aligner:
     """Links the words of given pairs by what the model looks at; words are what stands between white space.
 
-    `look` is where it looks unless it is told: at the head that was taught to align, else at the mean of all.
+    `look` is where it looks unless it is told: at the head that was taught to align, else at the mean of all
+    at the step that writes a word.
     """
 
     def __init__(self, folder: ModelFolder) -> None:
