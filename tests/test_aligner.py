@@ -185,8 +185,10 @@ def test_aligning_changes_nothing_in_the_model():
     assert all(parameter.grad is None for parameter in aligner.model.parameters())
 
 
-def test_it_looks_at_the_head_that_was_taught_else_at_all():
-    assert aligner_of("subwords").look == Look()
+def test_it_looks_at_the_head_that_was_taught_else_at_all_where_words_are_written():
+    plain = aligner_of("subwords")
+    assert plain.look == Look(None, None, "writing")
+    assert plain.align(PAIRS) == plain.align(PAIRS, Look(None, None, "writing"))
     assert aligner_of("subwords", guided=0.05).look == Look(1, 1, "reading")
     taught = aligner_of("subwords", guided=0.05, guided_layer=2, guided_head=2, guided_step="writing")
     assert taught.look == Look(2, 2, "writing")

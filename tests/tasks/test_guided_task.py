@@ -57,10 +57,13 @@ def test_gold_weights_by_hand():
 
 
 def test_a_batch_says_where_the_tokens_of_linked_words_are():
-    """'ca b' → 'BA C': B and A are linked to both words, C to the first, whose tokens are 0 and 1."""
+    """'ca b' → 'BA C': B and A are linked to both words, C to the first, whose tokens are 0 and 1.
+
+    A blank is a part of the word behind it.
+    """
     batch = task_of(LossOptions(guided=1.0, guided_step="writing")).collate(PLAN, 0)
-    third, half = 1 / 3, 1 / 2
-    expected = [[third, third, 0, third, 0], [third, third, 0, third, 0], [0] * 5, [half, half, 0, 0, 0], [0] * 5]
+    both, first = [1 / 4, 1 / 4, 1 / 4, 1 / 4, 0], [1 / 2, 1 / 2, 0, 0, 0]
+    expected = [both, both, first, first, [0] * 5]
     torch.testing.assert_close(batch.alignment[0], torch.tensor(expected))
     assert not batch.alignment[2].any()  # nobody said anything of b → B
     rest = task_of(LossOptions(guided=1.0), guided=False).collate(PLAN, 0)
