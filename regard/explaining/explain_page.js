@@ -1,7 +1,7 @@
 "use strict";
 
 // Regard.explanation(root, explanation) shows one explanation inside an element; Regard.page(root, data) shows several,
-// and two models beside each other. Data are the JSON of `Explanation` (docs/explanation-schema.md). Nothing is loaded,
+// and two models beside each other; Regard.bestLayer(explanation, kind) is where to look first. Data are the JSON of `Explanation` (docs/explanation-schema.md). Nothing is loaded,
 // there are no ids, and text only ever becomes text.
 globalThis.Regard = (() => {
   const METHODS = { rise: "RISE", gradient: "gradient × attention", rollout: "rollout", attention: "attention, best layer" };
@@ -674,5 +674,5 @@ globalThis.Regard = (() => {
   for (const data of document.querySelectorAll("script.explanations")) {
     page(data.parentElement.querySelector(".explanations-here"), JSON.parse(data.textContent));
   }
-  return { explanation, page };
+  return { explanation, page, bestLayer };
 })();
