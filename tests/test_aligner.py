@@ -59,7 +59,7 @@ def aligner(request):
 
 
 def by_character(tokeniser, text):
-    """For each word, the pieces that hold one of its characters."""
+    """For each word, the pieces that hold one of its characters; blanks go to the next word, or to the last."""
     words, owner, inside = [], {}, False
     for place, character in enumerate(text):
         if character.isspace():
@@ -70,7 +70,9 @@ def by_character(tokeniser, text):
             inside = True
         owner[place] = len(words) - 1
     for number, piece in enumerate(tokeniser.pieces(text)):
-        for word in {owner[place] for place in range(piece.start, piece.end) if place in owner}:
+        own = {owner[place] for place in range(piece.start, piece.end) if place in owner}
+        later = [word for place, word in sorted(owner.items()) if place >= piece.start] or list(range(len(words)))[-1:]
+        for word in own or later[:1]:
             words[word].append(number)
     return words
 

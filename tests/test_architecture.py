@@ -52,6 +52,15 @@ FORBIDDEN_MEMBERS = {
     ("os", "system"),
     ("os", "popen"),
 }
+# What asks others over a network. `regard serve` listens, and asyncio does that for it.
+CALLING_MODULES = {
+    "socket", "ssl", "urllib.request", "urllib3", "http.client", "ftplib", "smtplib", "poplib", "imaplib", "xmlrpc",
+    "webbrowser", "requests", "httpx", "aiohttp", "websockets", "huggingface_hub",
+}  # fmt: skip
+CALLING_MEMBERS = {
+    "open_connection", "open_unix_connection", "create_connection", "create_unix_connection", "sock_connect",
+    "create_datagram_endpoint", "urlopen", "urlretrieve", "load_state_dict_from_url", "download_url_to_file",
+}  # fmt: skip
 
 
 def part(path: Path) -> str:
@@ -102,6 +111,22 @@ def dangers(code: ast.Module) -> list[str]:
             found.append(node.id)
         elif isinstance(node, ast.keyword) and node.arg in {"allow_pickle", "shell"}:
             found.append(f"{node.arg}=")
+    return found
+
+
+def calls(code: ast.Module) -> list[str]:
+    """What the code could use to ask somebody else: a network module, or what opens a connection."""
+    found = []
+    for node in ast.walk(code):
+        names = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            names = [node.module or "", *(f"{node.module}.{alias.name}" for alias in node.names)]
+            found += [alias.name for alias in node.names if alias.name in CALLING_MEMBERS]
+        elif isinstance(node, ast.Attribute) and node.attr in CALLING_MEMBERS:
+            found.append(node.attr)
+        found += [name for name in names if name in CALLING_MODULES or name.split(".")[0] in CALLING_MODULES]
     return found
 
 
@@ -181,6 +206,35 @@ def test_the_search_for_dangers_finds(source):
 @pytest.mark.parametrize("source", ["model.eval()", "yaml.safe_load(x)", "safetensors.torch.load(x)", "re.compile(x)"])
 def test_the_search_for_dangers_leaves_alone(source):
     assert not dangers(ast.parse(source))
+
+
+@every_module
+def test_nothing_asks_anybody_over_a_network(path):
+    assert calls(tree(path)) == []
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import socket",
+        "import urllib.request",
+        "from urllib.request import urlopen",
+        "from urllib import request",
+        "import http.client as c",
+        "import requests.sessions",
+        "await asyncio.open_connection(host, port)",
+        "loop.create_connection(make, host)",
+        "torch.hub.load_state_dict_from_url(url)",
+        "from huggingface_hub import snapshot_download",
+    ],
+)
+def test_the_search_for_calls_finds(source):
+    assert calls(ast.parse(source))
+
+
+@pytest.mark.parametrize("source", ["from urllib.parse import quote", "asyncio.start_server(x)", "import http"])
+def test_the_search_for_calls_leaves_alone(source):
+    assert not calls(ast.parse(source))
 
 
 def run(code: str, *options: str) -> str:

@@ -9,6 +9,7 @@ import pytest
 import torch
 from bars import SMALL, bars, write_idx
 
+from regard.explaining.image_map_png import map_png
 from regard.explaining.rise import Stop
 from regard.run import Request, run
 from regard.viewer import load_viewer
@@ -169,6 +170,16 @@ def test_every_map_can_be_drawn_over_the_image(regard, folder, image, tmp_path, 
     assert all(list(group.iter(f"{SVG}path")) for group in list(root)[1:])  # something is covered
 
 
+def test_a_png_file_is_the_same_picture(regard, folder, image, viewer, tmp_path):
+    pytest.importorskip("PIL")
+    assert regard("see", folder, image, "--map", "rollout", "--png", tmp_path / "map.png").code == 0
+    title, rollout = f"seen: {viewer.classify([PIXELS])[0].label}", viewer.rollout(PIXELS)
+    assert (tmp_path / "map.png").read_bytes() == map_png(PIXELS, {"rollout": rollout}, title)
+    ended = regard("see", folder, image, "--map", "rollout", "--png", "map.jpg")
+    assert (ended.code, ended.err.count("\n")) == (1, 1)
+    assert "--png map.jpg: the picture is a file of PNG; let its name end in .png" in ended.err
+
+
 # ---------------------------------------------------------------- bad input
 @pytest.mark.parametrize(
     ("wishes", "said"),
@@ -190,7 +201,9 @@ def test_what_cannot_be_mapped_is_one_line(regard, folder, image, wishes, said):
 def test_a_map_needs_somewhere_to_go(regard, folder, image):
     ended = regard("see", folder, image, "--map", "rollout")
     assert (ended.code, ended.out) == (1, "")
-    assert "--map rollout: nothing to write it to; add --svg FILE.svg, --json or --faithful" in ended.err
+    assert (
+        "--map rollout: nothing to write it to; add --svg FILE.svg, --png FILE.png, --json or --faithful" in ended.err
+    )
 
 
 @pytest.mark.parametrize("wish", [("--map", "grad-cam"), ("--masks", 1)])

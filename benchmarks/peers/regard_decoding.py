@@ -1,7 +1,7 @@
 """Our torch engine as `regard translate` uses it: `python -m benchmarks.peers.regard_decoding PLAN`.
 
 Text in, text out, tokenisers included. Asked {"beam": b} it translates all sources, asked {"beam": b, "sentence": i}
-one of them.
+one of them, asked {"beam": b, "first": i, "last": j} those in [i, j).
 """
 
 import json
@@ -25,7 +25,9 @@ def answer(plan: dict[str, Any], write: Write, answers: Answers) -> None:
 
     def work(asked: dict[str, Any]) -> dict[str, Any]:
         search = SearchOptions(beam=asked["beam"], length_penalty=plan["length_penalty"])
-        return {"texts": list(write(texts if "sentence" not in asked else [texts[asked["sentence"]]], search))}
+        if "sentence" in asked:
+            return {"texts": list(write([texts[asked["sentence"]]], search))}
+        return {"texts": list(write(texts[asked.get("first", 0) : asked.get("last", len(texts))], search))}
 
     serve(answers, work)
 

@@ -25,6 +25,7 @@ from regard.cli.group import FILE, large_import, regard
     "rollout: through all layers. gradient: as far as that speaks for the label. rise: measured, by hiding pixels.",
 )
 @click.option("--svg", type=FILE, metavar="FILE.svg", help="Draw the map over the image.")
+@click.option("--png", type=FILE, metavar="FILE.png", help="The same as a PNG file.")
 @click.option("--layer", type=int, metavar="N", help="With --map attention: counted from 1; default: the last.")
 @click.option("--head", type=int, metavar="N", help="With --map attention: this one, counted from 1, not all.")
 @click.option(
@@ -50,5 +51,5 @@ def see(model: Path, images: tuple[Path, ...], **options: Any) -> None:
         from regard.commands.classify_images import SeeRequest, classify_images
         from regard.commands.map_image import MapRequest
 
-    of_map = {name: options.pop(name) for name in ("kind", "svg", "layer", "head", "masks", "faithful")}
+    of_map = {name: options.pop(name) for name in ("kind", "svg", "png", "layer", "head", "masks", "faithful")}
     classify_images(model, images, SeeRequest(map=MapRequest(**of_map), **options))

@@ -19,6 +19,7 @@ from regard.cli.group import ENGINE, FILE, SHORTLIST, regard, serving_parts
 @click.option("--prefix", default="", help="Of every path, behind a proxy: /translator.")
 @click.option("--suggestions", type=FILE, help="Let people suggest better translations, noted in this file.")
 @click.option("--judgements", type=FILE, help="Let people compare two models blind; `regard rank --report` reads it.")
+@click.option("--log-texts", is_flag=True, help="Log what people write, too; keys and files never are.")
 @click.option("--watch", type=FILE, metavar="RUN", help="Also show how this run learns, at /training/.")
 @ENGINE
 @SHORTLIST

@@ -16,6 +16,7 @@ from regard.commands.rising import converged, watched
 from regard.errors import DataError
 from regard.explaining.faithfulness import Faithfulness
 from regard.explaining.image_map import map_svg
+from regard.explaining.image_map_png import map_png
 from regard.explaining.rise import Stop
 from regard.files import write_atomically
 from regard.viewer import Viewer
@@ -33,6 +34,7 @@ class MapRequest:
 
     kind: Kind | None = None
     svg: Path | None = None
+    png: Path | None = None
     layer: int | None = None  # counts from 1, as heads do
     head: int | None = None
     masks: int | None = None  # at most
@@ -98,15 +100,18 @@ class Explained:
 def refuse(request: MapRequest, *, as_json: bool) -> None:
     """Say which wishes do not go together, before a model is loaded."""
     method = request.method
-    if request.svg is not None and request.svg.suffix.lower() != ".svg":
-        raise DataError(f"--svg {request.svg}: the picture is an SVG file; let its name end in .svg")
+    for kind, path in (("svg", request.svg), ("png", request.png)):
+        if path is not None and path.suffix.lower() != f".{kind}":
+            raise DataError(f"--{kind} {path}: the picture is a file of {kind.upper()}; let its name end in .{kind}")
     for option, given in (("--layer", request.layer), ("--head", request.head)):
         if given is not None and method != "attention":
             raise DataError(f"{option} {given}: {method} is a map of all layers and heads; use it with --map attention")
     if request.masks is not None and method != "rise":
         raise DataError(f"--masks {request.masks}: {method} asks no masks; use it with --map rise")
-    if request.svg is None and not request.faithful and not as_json:
-        raise DataError(f"--map {method}: nothing to write it to; add --svg FILE.svg, --json or --faithful")
+    if not (request.svg or request.png or request.faithful or as_json):
+        raise DataError(
+            f"--map {method}: nothing to write it to; add --svg FILE.svg, --png FILE.png, --json or --faithful"
+        )
 
 
 def chosen(option: str, number: int, count: int) -> int:
@@ -120,9 +125,11 @@ def chosen(option: str, number: int, count: int) -> int:
 def explain(viewer: Viewer, pixels: Pixels, request: MapRequest) -> Explained:
     """The map that is asked for, drawn if there is a place for it, and judged if that is asked."""
     made = MAPS[request.method](viewer, pixels, request)
+    title = f"seen: {viewer.lexicon.labels[viewer.likeliest(pixels)]}"
     if request.svg is not None:
-        label = viewer.lexicon.labels[viewer.likeliest(pixels)]
-        write_atomically(request.svg, map_svg(pixels, made.panels, f"seen: {label}"))
+        write_atomically(request.svg, map_svg(pixels, made.panels, title))
+    if request.png is not None:
+        write_atomically(request.png, map_png(pixels, made.panels, title))
     return Explained(request.method, made, judge(viewer, pixels, made.matrix) if request.faithful else None)
 
 

@@ -31,10 +31,7 @@ def shades(weights: Float[Tensor, "q k"]) -> UInt8[np.ndarray, "q k 3"]:
 
 def png(weights: Float[Tensor, "q k"], columns: Sequence[str], rows: Sequence[str]) -> bytes:
     """The labelled map. Keys lean over their columns, queries stand before their rows. Needs Pillow."""
-    if importlib.util.find_spec("PIL") is None:
-        raise RegardError(
-            "PNG: Pillow draws it, and is not installed; pip install 'regard[images]', or let the name end in .svg"
-        )
+    refuse_without_pillow()
     from PIL import Image
 
     side, above = written(labels(rows)), written(labels(columns))
@@ -50,9 +47,20 @@ def png(weights: Float[Tensor, "q k"], columns: Sequence[str], rows: Sequence[st
     for i, (one, flat) in enumerate(zip(leaning, above, strict=True)):
         # A label begins over the middle of its column, whatever its height.
         page.paste(INK, (left + CELL * i + CELL // 2 - flat.height // 2, top - GAP // 2 - one.height), one)
+    return saved(page)
+
+
+def saved(page: Any) -> bytes:
     file = io.BytesIO()
     page.save(file, "PNG")
     return file.getvalue()
+
+
+def refuse_without_pillow() -> None:
+    if importlib.util.find_spec("PIL") is None:
+        raise RegardError(
+            "PNG: Pillow draws it, and is not installed; pip install 'regard[images]', or ask for an .svg file"
+        )
 
 
 def written(names: Sequence[str]) -> list[Any]:

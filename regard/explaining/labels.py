@@ -11,7 +11,7 @@ from regard.errors import DecodingError
 from regard.explaining.explain import blocks, row
 from regard.explaining.explanation import Alternative, Explanation, Side, Step, Token
 from regard.explaining.record import replay
-from regard.explaining.sides import owners, words_in
+from regard.explaining.sides import words_in
 
 SHOWN = 10  # labels that a message names
 
@@ -70,7 +70,7 @@ def ranked(log_p: Float[Tensor, " classes"]) -> list[int]:
 
 def label_side(label: str, id: int) -> Side:
     words = words_in(label)
-    token = Token(id=id, text=label, start=0, end=len(label), words=owners(words, 0, len(label)))
+    token = Token(id=id, text=label, start=0, end=len(label), words=tuple(range(len(words))))
     return Side(text=label, words=words, tokens=(token,))
 
 

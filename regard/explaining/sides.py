@@ -4,7 +4,7 @@ import unicodedata
 from collections.abc import Sequence
 
 from regard.explaining.explanation import Side, Token, Word
-from regard.text.offsets import word_spans
+from regard.text.offsets import word_spans, words_of
 from regard.text.special import BOS, EOS, NAMES
 from regard.text.tokeniser import Piece, Tokeniser
 from regard.text.unicode import SPACE
@@ -14,14 +14,6 @@ def words_in(text: str) -> tuple[Word, ...]:
     return tuple(Word(text=text[start:end], start=start, end=end) for start, end in word_spans(text))
 
 
-def owners(words: Sequence[Word], start: int, end: int) -> tuple[int, ...]:
-    """The words that have some of these characters; of white space, the next one, or the last."""
-    found = tuple(i for i, word in enumerate(words) if word.start < end and start < word.end)
-    if found or not words:
-        return found
-    return (next((i for i, word in enumerate(words) if word.start >= end), len(words) - 1),)
-
-
 def special(id: int, place: int) -> Token:
     """A token that stands for no characters, before or after them."""
     return Token(id=id, text=NAMES[id], start=place, end=place, words=())
@@ -29,13 +21,12 @@ def special(id: int, place: int) -> Token:
 
 def beside(text: str, pieces: Sequence[Piece], before: Sequence[int] = (), after: Sequence[int] = ()) -> Side:
     """The text with its pieces; special ids may stand before and after them."""
-    words = words_in(text)
     own = [
-        Token(id=one.id, text=one.text, start=one.start, end=one.end, words=owners(words, one.start, one.end))
-        for one in pieces
+        Token(id=one.id, text=one.text, start=one.start, end=one.end, words=tuple(words))
+        for one, words in zip(pieces, words_of(pieces, text), strict=True)
     ]
     first, last = [special(id, 0) for id in before], [special(id, len(text)) for id in after]
-    return Side(text=text, words=words, tokens=(*first, *own, *last))
+    return Side(text=text, words=words_in(text), tokens=(*first, *own, *last))
 
 
 def given(tokeniser: Tokeniser, text: str, before: Sequence[int] = (), after: Sequence[int] = ()) -> Side:

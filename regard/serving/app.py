@@ -42,6 +42,7 @@ Note = Callable[[dict[str, Any]], None]
 class Settings:
     """`keys`: none, or one of them must come with every request. `prefix`: of every path, behind a proxy.
 
+    `log_texts`: whether the log also holds what people wrote.
     `training` answers what a page that follows a run asks for.
     """
 
@@ -49,6 +50,7 @@ class Settings:
     prefix: str = ""
     suggestions: Callable[[dict[str, str]], None] | None = None
     comparisons: Comparisons | None = None
+    log_texts: bool = False
     training: Handler | None = None
 
 
@@ -158,6 +160,9 @@ class App:
         fields = read_fields(request)
         if self.settings.keys and place not in OPEN:
             admit(self.settings.keys, request, fields, shown=place in SHOWN)
+        if self.settings.log_texts and fields.values:
+            asked = {name: value for name, value in fields.values.items() if name != "api_key"}
+            self.note({"event": "asked", "route": place, "fields": asked})
         return await route(request, fields)
 
     # ---------------------------------------------------------------- LibreTranslate's
@@ -208,6 +213,8 @@ class App:
         self.service.direction(code, target)
         wanted = replace(self.wanted(fields), candidates=1, check=False)
         said = await self.documents.translate(self.service, code, target, text, wanted)
+        if self.draining:
+            raise Problem(503, "The service is leaving, and nobody could fetch the file; send it again")
         place = self.documents.keep(upload.name, canonical(target), write(said))
         host, secure = request.headers.get("host", ""), request.headers.get("x-forwarded-proto") == "https"
         address = f"{'https' if secure else 'http'}://{host}{self.settings.prefix}"
@@ -284,13 +291,17 @@ class App:
         text, wanted = fields.text("q"), self.wanted(fields)
         self.metrics.characters += self.service.counted([text])
         pieces = self.service.stream(self.model(fields), text, replace(wanted, candidates=1))
-        return HttpResponse(200, self.events(pieces), "text/event-stream")
+        first = await anext(pieces)  # what goes wrong before it has its own status
+        return HttpResponse(200, self.events(first, pieces), "text/event-stream")
 
-    async def events(self, pieces: AsyncGenerator[tuple[str, str], None]) -> AsyncGenerator[bytes, None]:
+    async def events(
+        self, first: tuple[str, str], others: AsyncGenerator[tuple[str, str], None]
+    ) -> AsyncGenerator[bytes, None]:
         """Server-sent events: a piece of the text each, then one that says that it is whole, or what went wrong."""
         try:
-            async with aclosing(pieces):
-                async for source, text in pieces:
+            async with aclosing(others):
+                yield event("piece", dict(zip(("source", "text"), first, strict=True)))
+                async for source, text in others:
                     yield event("piece", {"source": source, "text": text})
             yield event("end", {})
         except Problem as problem:

@@ -26,6 +26,7 @@ class ServeOptions:
     prefix: str
     suggestions: Path | None
     judgements: Path | None
+    log_texts: bool
     watch: Path | None
     engine: str
     shortlist: bool
@@ -53,6 +54,7 @@ def serve_models(models: Sequence[str], options: ServeOptions) -> None:
         prefix=checked(options.prefix),
         suggestions=options.suggestions,
         judgements=options.judgements,
+        log_texts=options.log_texts,
         watch=options.watch,
         texts=options.limits,
     )

@@ -25,7 +25,7 @@ class TextLimits:
 
     texts: int = 64  # of one request
     characters: int = 5000  # of all its texts together
-    alternatives: int = 8
+    alternatives: int = 7  # beside the best: no client can ask for a beam wider than 8
     glossary: int = 100  # terms
     file_bytes: int = MEBIBYTE
     file_characters: int = 200_000

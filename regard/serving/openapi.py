@@ -1,5 +1,7 @@
 """The service described for programs: OpenAPI 3.1, made from the limits that hold."""
 
+import json
+from importlib.resources import files
 from typing import Any, get_args
 
 from regard.explaining.explanation import Method
@@ -25,7 +27,7 @@ ERRORS = {
     "431": "more headers than are taken",
     "500": "a mistake of the service",
     "503": "the model is not there; Retry-After says how long to wait",
-    "504": "no answer in time",
+    "504": "no answer in time; Retry-After says how long to wait",
 }
 
 
@@ -35,8 +37,15 @@ def specification(limits: TextLimits, prefix: str) -> Json:
         "info": {"title": "Regard", "version": "1", "description": "Translation by your own models."},
         "servers": [{"url": prefix or "/"}],
         "paths": {**translating(limits), **judging(limits), **looking(limits), **asked_of_the_service()},
-        "components": {"schemas": {"Error": obj({"error": STRING})}},
+        "components": {"schemas": {"Error": obj({"error": STRING}), **explanation()}},
     }
+
+
+def explanation() -> Json:
+    """`Explanation` and what it is made of, from the schema that the package has of it."""
+    text = files("regard.explaining").joinpath("explanation.schema.json").read_text(encoding="utf-8")
+    whole = json.loads(text.replace("#/$defs/", "#/components/schemas/"))
+    return {**whole.pop("$defs"), "Explanation": whole}
 
 
 # ---------------------------------------------------------------- routes
@@ -98,7 +107,6 @@ def judging(limits: TextLimits) -> Json:
 
 def looking(limits: TextLimits) -> Json:
     candidate = obj({"text": STRING, "score": NUMBER, "logProbability": NUMBER, "tokens": listing(STRING)})
-    explanation = obj({"format": WHOLE, "model": STRING, "steps": listing({"type": "object"})})
     return {
         "/alternatives": post(
             "Translations of one sentence that begin in a given way",
@@ -109,7 +117,7 @@ def looking(limits: TextLimits) -> Json:
         "/explain": post(
             "What a model looks at while it writes; q is one sentence, target_text what it is to have written",
             {"q": STRING, **PAIR},
-            explanation,
+            {"$ref": "#/components/schemas/Explanation"},
             {
                 "target_text": STRING,
                 "alternatives": count(limits),

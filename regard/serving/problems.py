@@ -5,18 +5,16 @@ from collections.abc import Sequence
 
 from regard.serving.http import HttpResponse
 
+BUSY = (429, 503, 504)  # it may be different in a moment
+MOMENT = 1  # seconds that such a client is told to wait
+
 
 class Problem(Exception):  # noqa: N818
-    """`text` is for people; the texts of LibreTranslate are kept, since clients compare them.
+    """`text` is for people; the texts of LibreTranslate are kept, since clients compare them."""
 
-    `retry_after`: the seconds after which it may be different.
-    """
-
-    def __init__(
-        self, status: int, text: str, retry_after: int | None = None, headers: Sequence[tuple[str, str]] = ()
-    ) -> None:
+    def __init__(self, status: int, text: str, headers: Sequence[tuple[str, str]] = ()) -> None:
         super().__init__(text)
-        again = [] if retry_after is None else [("Retry-After", str(retry_after))]
+        again = [("Retry-After", str(MOMENT))] if status in BUSY else []
         self.status, self.text, self.headers = status, text, [*headers, *again]
 
     def response(self) -> HttpResponse:
@@ -30,4 +28,4 @@ def json_response(value: object, status: int = 200, headers: list[tuple[str, str
 def refuse(status: int, reason: str) -> HttpResponse:
     """What the connection itself refuses, said in the same form."""
     kind = "Slowdown" if status == 503 else "Invalid request"
-    return Problem(status, f"{kind}: {reason}", 1 if status == 503 else None).response()
+    return Problem(status, f"{kind}: {reason}").response()

@@ -75,13 +75,14 @@ class ServeRequest:
     prefix: str = ""
     suggestions: Path | None = None
     judgements: Path | None = None
+    log_texts: bool = False
     watch: Path | None = None  # a run
     http: HttpLimits = field(default_factory=HttpLimits)
     texts: TextLimits = field(default_factory=TextLimits)
 
 
 def note(entry: dict[str, Any]) -> None:
-    """One line of the log: what happened, never what anybody wrote."""
+    """One line of the log: what happened, and not what anybody wrote, unless the user wants that too."""
     sys.stderr.write(json.dumps({"time": round(time.time(), 3), **entry}) + "\n")
     sys.stderr.flush()
 
@@ -163,7 +164,7 @@ def settings_of(request: ServeRequest) -> Settings:
     suggest = None if request.suggestions is None else suggesting(opened(request.suggestions))
     comparisons = None if request.judgements is None else Comparisons(opened(request.judgements))
     watching = None if request.watch is None else run_page(request.watch)
-    return Settings(request.keys, request.prefix, suggest, comparisons, watching)
+    return Settings(request.keys, request.prefix, suggest, comparisons, request.log_texts, watching)
 
 
 def run_page(folder: Path) -> Handler:

@@ -19,7 +19,7 @@ from regard.text.html import Align, by_place
 from regard.text.sentences import is_sentence, split_sentences
 
 AUTO = "auto"
-SHORTEST_WAIT = 1  # seconds that a refused client is told to wait
+SHORTEST_WAIT = 1  # seconds after which a refused text is asked for again
 TOGETHER = 32  # texts of a long one that are asked for at a time, so that there is room for others
 # text, codes → codes with their probability, best first
 Detect = Callable[[str, Sequence[str]], list[tuple[str, float]]]
@@ -130,8 +130,12 @@ class Service:
         return [page.said(align, concerns) for page in pages]
 
     async def stream(self, model: Served, text: str, wanted: Wanted) -> AsyncGenerator[tuple[str, str], None]:
-        """Each piece of one text with its translation, as soon as it and all before it are there."""
+        """Each piece of one text with its translation, as soon as it and all before it are there; one time for all.
+
+        There is no piece before the model has said the first sentence: a failure known by then is raised before it.
+        """
         pieces, gate, question = split_sentences(text, model.source), asyncio.Semaphore(TOGETHER), speech(model, wanted)
+        began = asyncio.get_running_loop().time()
 
         async def ask(piece: str) -> str:
             async with gate:
@@ -144,10 +148,12 @@ class Service:
             if is_sentence(piece) and says_something(piece)
         }
         try:
+            async with answering(self.limits.seconds, began):
+                await first_said(list(work.values()))
             for place, piece in enumerate(pieces):
                 said = piece
                 if place in work:
-                    async with answering(self.limits.seconds):
+                    async with answering(self.limits.seconds, began):
                         said = await work[place]
                 yield piece, said
         finally:
@@ -185,27 +191,36 @@ class Service:
 
 # ---------------------------------------------------------------- asking
 @asynccontextmanager
-async def answering(seconds: float) -> AsyncIterator[None]:
-    """Turns what can happen to a batch into what a client is told."""
+async def answering(seconds: float, began: float | None = None) -> AsyncIterator[None]:
+    """Turns what can happen to a batch into what a client is told. The time began when it says, else it begins now."""
     try:
-        async with asyncio.timeout(seconds):
+        async with asyncio.timeout_at((asyncio.get_running_loop().time() if began is None else began) + seconds):
             yield
     except TimeoutError:
         raise Problem(504, f"Timeout: no answer within {seconds:g} seconds") from None
     except FullError:
-        raise Problem(429, "Slowdown: too many texts are waiting", SHORTEST_WAIT) from None
+        raise Problem(429, "Slowdown: too many texts are waiting") from None
     except WorkerLostError:
-        raise Problem(503, "The model failed on this batch; try again", SHORTEST_WAIT) from None
+        raise Problem(503, "The model failed on this batch; try again") from None
     except WorkerRefusedError as error:
         if error.kind == "DecodingError":  # about the text that was sent
             raise Problem(422, f"Invalid request: {error}") from None
         if error.kind == "ModelFormatError":  # it speaks, but cannot be looked into; the rest is about our files
-            raise Problem(422, "Invalid request: this model cannot do that") from None
+            raise Problem(422, "Invalid request: this model translates, but cannot be looked into") from None
         raise Problem(500, "The model failed on this text") from None
 
 
 async def asking(model: Served, texts: Sequence[str], question: Question) -> list[Any]:
     return await model.batcher.answer(texts, question) if texts else []
+
+
+async def first_said(work: Sequence["asyncio.Task[str]"]) -> None:
+    """Waits until the first has its answer, or any of them has failed, which is raised."""
+    left = set(work)
+    while left and not work[0].done():
+        done, left = await asyncio.wait(left, return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            task.result()
 
 
 async def together(work: Sequence[Coroutine[Any, Any, Any]]) -> list[Any]:

@@ -6,7 +6,7 @@ no product. With a share of the rows each, they meet once: on two cores a step w
 
 import copy
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any
 
@@ -93,6 +93,18 @@ class Crew:
         for theirs in self.parameters[1 : len(parts)]:
             add_gradients(self.parameters[0], theirs)
         return sum(losses[1:], losses[0])
+
+    def each(self, do: Callable[[nn.Parameter], None], parameters: Sequence[nn.Parameter]) -> None:
+        """Done to all of them, each by one thread.
+
+        Threads that share a product wait for each other in a loop: where another program has a core, for most of the
+        time. Each with a parameter of its own wait for nobody.
+        """
+        if self.pool:
+            list(self.pool.map(do, parameters))
+        else:
+            for parameter in parameters:
+                do(parameter)
 
     def _share(self, place: int, part: Any, epoch: int) -> Loss:
         loss = self.task.loss(self.models[place], self.task.collate(part, epoch))

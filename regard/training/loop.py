@@ -109,7 +109,7 @@ class Run:
     ) -> None:
         self.model, self.crew, self.task, self.options = model, crew, crew.task, options
         self.folder, self.width, self.watch = folder, width, watch
-        self.optimiser = build_optimiser(model, options)
+        self.optimiser = build_optimiser(model, options, crew.each)
         self.ema = MovingAverage(model, options.ema) if options.ema else None
         self.place = Place()
         self.plans = self._plans(0)

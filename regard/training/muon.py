@@ -1,6 +1,6 @@
 """Muon: momentum whose every matrix is made orthogonal before it is applied. For small data in little time."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -12,6 +12,7 @@ from regard.layers.patches import GridPositions
 
 MOMENTUM = 0.95
 TALL = 8  # sides in a greater ratio make a table of tokens, not a map between layers
+Each = Callable[[Callable[[nn.Parameter], None], Sequence[nn.Parameter]], None]  # does it to all, in any order
 QUINTIC = (3.4445, -4.7750, 2.0315)  # coefficients that pull singular values towards 1 fastest; Jordan et al. 2024
 
 
@@ -40,30 +41,43 @@ def hidden_matrices(model: nn.Module) -> list[nn.Parameter]:
     ]
 
 
+def one_by_one(do: Callable[[nn.Parameter], None], matrices: Sequence[nn.Parameter]) -> None:
+    for matrix in matrices:
+        do(matrix)
+
+
 class Muon(AdamW):
     """m ← μ m + (1−μ) g;  w ← (1 − η λ) w − 0.2 η √max(rows, columns) · orthogonal((1−μ) g + μ m).
 
     The factor gives an update the size of Adam's, so that one learning rate serves the matrices and the rest, which
-    AdamW trains. Jordan et al. 2024; Liu et al. 2025, eq. 4.
+    AdamW trains. `each` may take several matrices at once. Jordan et al. 2024; Liu et al. 2025, eq. 4.
     """
 
     def __init__(
-        self, matrices: Sequence[nn.Parameter], rest: list[dict[str, Any]], decay: float, adam: dict[str, Any]
+        self,
+        matrices: Sequence[nn.Parameter],
+        rest: list[dict[str, Any]],
+        decay: float,
+        adam: dict[str, Any],
+        each: Each = one_by_one,
     ) -> None:
         super().__init__(rest, **adam)
-        self.matrices, self.decay = matrices, decay
+        self.matrices, self.decay, self.each = matrices, decay, each
 
     @torch.no_grad()
     def step(self, closure: None = None) -> None:  # type: ignore[override]
         super().step(closure)
+        self.each(self.turn, [p for p in self.matrices if p.grad is not None])
+
+    @torch.no_grad()
+    def turn(self, p: nn.Parameter) -> None:
+        """One matrix on; no other is read or written."""
+        assert p.grad is not None
         rate = self.param_groups[0]["lr"]
-        for p in self.matrices:
-            if p.grad is None:
-                continue
-            momentum = self.state[p].setdefault("momentum", torch.zeros_like(p))
-            momentum.lerp_(p.grad, 1 - MOMENTUM)
-            update = orthogonal(p.grad.lerp(momentum, MOMENTUM))
-            p.mul_(1 - rate * self.decay).add_(update, alpha=-0.2 * rate * max(p.shape) ** 0.5)
+        momentum = self.state[p].setdefault("momentum", torch.zeros_like(p))
+        momentum.lerp_(p.grad, 1 - MOMENTUM)
+        update = orthogonal(p.grad.lerp(momentum, MOMENTUM))
+        p.mul_(1 - rate * self.decay).add_(update, alpha=-0.2 * rate * max(p.shape) ** 0.5)
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         super().zero_grad(set_to_none)

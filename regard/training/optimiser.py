@@ -10,16 +10,16 @@ from torch import Tensor, nn
 from torch.optim import AdamW
 
 from regard.errors import ModelFormatError
-from regard.training.muon import Muon, hidden_matrices
+from regard.training.muon import Each, Muon, hidden_matrices, one_by_one
 from regard.training.options import TrainingOptions
 
 MOMENTS = ("exp_avg", "exp_avg_sq", "step")
 
 
-def build_optimiser(model: nn.Module, options: TrainingOptions) -> AdamW:
+def build_optimiser(model: nn.Module, options: TrainingOptions, each: Each = one_by_one) -> AdamW:
     """AdamW (Loshchilov & Hutter 2019), or Muon for the matrices and AdamW for the rest.
 
-    Biases, norms and other tensors of one dimension do not decay.
+    Biases, norms and other tensors of one dimension do not decay. `each` is how Muon goes through its matrices.
     """
     matrices = hidden_matrices(model) if options.optimiser == "muon" else []
     others = {id(p) for p in matrices}
@@ -30,7 +30,7 @@ def build_optimiser(model: nn.Module, options: TrainingOptions) -> AdamW:
     ]
     groups = [group for group in groups if group["params"]]
     adam: dict[str, Any] = {"lr": options.learning_rate, "betas": options.betas, "eps": options.epsilon, "fused": True}
-    return Muon(matrices, groups, options.weight_decay, adam) if matrices else AdamW(groups, **adam)
+    return Muon(matrices, groups, options.weight_decay, adam, each) if matrices else AdamW(groups, **adam)
 
 
 @torch.no_grad()

@@ -79,10 +79,10 @@ def test_options_that_would_part_pairs_and_links_are_refused():
 
 # ---------------------------------------------------------------- tokens
 def test_links_of_tokens_by_hand():
-    """'ab c' → 'D EF': tokens 0 1 and 3 on the left, 0 and 2 3 on the right; target first."""
+    """'ab c' → 'D EF': tokens 0 1 and 2 3 on the left, 0 and 1 2 3 on the right; target first."""
     letters = Characters("abc DEF")
     found = piece_links(Pair("ab c", "D EF", "0-1 1-0"), letters, letters)
-    assert found.tolist() == [[0, 3], [2, 0], [2, 1], [3, 0], [3, 1]]
+    assert found.tolist() == [[0, 2], [0, 3], [1, 0], [1, 1], [2, 0], [2, 1], [3, 0], [3, 1]]
     assert piece_links(Pair("ab c", "D EF"), letters, letters).tolist() == []
 
 

@@ -13,6 +13,7 @@ import torch
 from regard.data.image_lexicon import ImageLexicon
 from regard.data.pixels import Normalisation
 from regard.explaining.image_map import class_attention, gradient_map, map_svg, over_pixels, png, rollout_map
+from regard.explaining.image_map_png import COVER, LINE, SIDE, covered, map_png
 from regard.layers.relations import Relative
 from regard.recipe.build_vit import build_vit
 from regard.recipe.models import VitOptions
@@ -112,3 +113,32 @@ def test_the_picture_shows_the_image_and_every_map_and_stays_text():
     assert base64.b64decode(address) == png(pixels)
     cells = ["".join(path.get("d") for path in group.iter("{http://www.w3.org/2000/svg}path")) for group in root]
     assert cells == ["", "M0 0h1v1h-1z", "M1 0h1v1h-1zM0 1h1v1h-1z", ""]
+
+
+def test_a_panel_is_covered_by_the_map_and_not_where_that_is_below_0():
+    pixels = np.array([[[0, 200]], [[40, 200]], [[80, 200]]], dtype=np.uint8)
+    half = covered(pixels, torch.tensor([[0.25, 0.5], [-1.0, 0.0]]))
+    assert half.shape == (SIDE // 2, SIDE, 3)
+    left, right = np.array([0, 40, 80]), np.array([200, 200, 200])
+    expected = {
+        (0, 0): 0.375 * np.array(COVER) + 0.625 * left,  # half of the largest value, at three quarters
+        (0, -1): 0.75 * np.array(COVER) + 0.25 * right,
+        (-1, 0): left,
+        (-1, -1): right,
+    }
+    for place, colour in expected.items():
+        assert np.abs(half[place] - colour).max() <= 0.5
+    assert (covered(pixels)[:, : SIDE // 2] == left).all()
+
+
+def test_the_png_file_has_the_image_and_a_panel_for_each_map():
+    image = pytest.importorskip("PIL.Image")
+    pixels = np.full((1, 4, 4), 90, dtype=np.uint8)
+    maps = {"head 1": torch.eye(2), "head 2": torch.zeros(2, 2)}
+    read = image.open(io.BytesIO(map_png(pixels, maps, "seen: 3")))
+    assert read.height == LINE + SIDE
+    drawn, step = np.asarray(read)[LINE:], (read.width - SIDE) // 2
+    for place, one in enumerate((None, *maps.values())):
+        assert (drawn[:, place * step : place * step + SIDE] == covered(pixels, one)).all()
+        caption = np.asarray(read)[:LINE, place * step : place * step + SIDE]
+        assert caption.min() < 128

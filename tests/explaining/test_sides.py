@@ -9,7 +9,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from regard.explaining.explanation import Token
-from regard.explaining.sides import given, owners, separates, special, spelled, words_in, written
+from regard.explaining.sides import given, separates, special, spelled, words_in, written
 from regard.text.bytes import Bytes
 from regard.text.characters import Characters
 from regard.text.learn import learn
@@ -69,14 +69,6 @@ def test_words_are_the_text_without_its_white_space(text):
     words = words_in(text)
     assert [word.text for word in words] == text.split()
     assert all(text[word.start : word.end] == word.text for word in words)
-
-
-def test_white_space_belongs_to_the_word_after_it_and_the_last_to_the_last():
-    words = words_in("ab  cd ")
-    assert [owners(words, i, i + 1) for i in range(7)] == [(0,), (0,), (1,), (1,), (1,), (1,), (1,)]
-    assert owners(words, 1, 5) == (0, 1)  # a piece of both
-    assert owners((), 0, 1) == ()
-    assert owners(words, 0, 0) == (0,)  # the space before the first word that SentencePiece adds
 
 
 def test_half_a_character_points_to_all_of_it():

@@ -15,12 +15,18 @@ from regard.serving.pool import Pool, Start
 from regard.serving.service import Served, Service
 
 # A translation is the text in capitals and the model's mark, the k-th candidate with k exclamation marks. Its words
-# stand for the source's from right to left, and what is said twice is a concern.
+# stand for the source's from right to left, and what is said twice is a concern. The model of an explanation is called
+# by what was wished of it.
 SCRIPT = """
 import json, os, signal, sys, time
 def say(answer): sys.stdout.write(json.dumps(answer) + "\\n"); sys.stdout.flush()
 class Interrupted(Exception): pass
 def interrupt(*_): raise Interrupted
+def explanation(text, wanted):
+    side = {"text": text, "words": [], "tokens": []}
+    lists = {key: [] for key in ("steps", "attention", "saliency", "concerns")}
+    numbers = {"log_probability": None, "score": None}
+    return {"format": 1, "model": wanted, "source": side, "start": None, "target": None, **lists, **numbers}
 def answer(asked):
     texts, do = asked["texts"], asked["do"]
     if "die" in texts: os._exit(3)
@@ -29,8 +35,8 @@ def answer(asked):
     if "broken" in texts: return {"error": "ModelFormatError", "message": "/secret/path: damaged"}
     if "mistake" in texts: return {"error": "KeyError", "message": ""}
     if do == "explain":
-        wanted = {key: asked[key] for key in ("target", "alternatives", "method", "check")}
-        return {"found": [{"format": 1, "model": "toy", "steps": [], "text": text, **wanted} for text in texts]}
+        wanted = [asked[key] for key in ("target", "alternatives", "method", "check")]
+        return {"found": [explanation(text, " ".join(map(str, wanted))) for text in texts]}
     if do in ("score", "link", "align", "check"):
         pairs = [json.loads(text) for text in texts]
     if do == "score":

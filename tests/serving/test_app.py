@@ -8,8 +8,11 @@ from dataclasses import replace
 import pytest
 from shouting import EN_DE, ask, check, run, said, serving
 
+from regard.decoding.options import SearchOptions
 from regard.serving.app import Settings
+from regard.serving.http import HttpRequest
 from regard.serving.limits import HttpLimits, TextLimits
+from regard.serving.service import wider
 
 
 def test_texts_come_back_translated_with_their_white_space():
@@ -92,7 +95,7 @@ def test_errors_have_the_texts_that_clients_know():
         ("/translate", {"q": ["x"] * 65, **EN_DE}, 400,
          {"error": "Invalid request: request (65) exceeds text limit (64)"}),
         ("/translate", {"q": "a", **EN_DE, "alternatives": 10000}, 422,
-         {"error": "Invalid request: alternatives (10000) exceeds limit (8)"}),
+         {"error": "Invalid request: alternatives (10000) exceeds limit (7)"}),
         ("/translate", {"q": "a", **EN_DE, "glossary": {"a": " "}}, 400,
          {"error": "Invalid request: glossary holds a term that is blank, or begins or ends so"}),
         ("/translate", {"q": "a", **EN_DE, "do_not_translate": [""]}, 400,
@@ -111,18 +114,42 @@ def test_errors_have_the_texts_that_clients_know():
 def test_what_a_worker_refuses_is_told_without_what_is_nobodys_business():
     check(
         ("/translate", {"q": "refuse", **EN_DE}, 422, {"error": "Invalid request: prefix: not that"}),
-        ("/translate", {"q": "broken", **EN_DE}, 422, {"error": "Invalid request: this model cannot do that"}),
+        (
+            "/translate",
+            {"q": "broken", **EN_DE},
+            422,
+            {"error": "Invalid request: this model translates, but cannot be looked into"},
+        ),
         ("/translate", {"q": "mistake", **EN_DE}, 500, {"error": "The model failed on this text"}),
         ("/translate", {"q": "die", **EN_DE}, 503, {"error": "The model failed on this batch; try again"}),
         ("/translate", {"q": "a", **EN_DE}, 200, {"translatedText": "A"}),
     )
 
 
-def test_an_answer_that_takes_too_long_is_given_up():
+def test_an_answer_that_takes_too_long_is_given_up_and_says_when_to_come_back():
+    async def test():
+        async with serving(limits=TextLimits(seconds=0.3, file_seconds=0.3)) as (port, _):
+            for path in ("/translate", "/stream", "/alternatives", "/explain"):
+                status, head, body = await ask(port, path, {"q": "slow", **EN_DE})
+                assert (status, json.loads(body)) == (504, {"error": "Timeout: no answer within 0.3 seconds"}), path
+                assert "retry-after: 1" in head
+            kind = "multipart/form-data; boundary=B"
+            status, head, _ = await ask(port, "/translate_file", upload("a.txt", b"slow"), kind=kind)
+            assert status == 504
+            assert "retry-after: 1" in head
+
+    run(test())
+
+
+def test_no_client_can_have_a_beam_of_more_than_eight():
+    assert wider(SearchOptions(beam=4), 1 + TextLimits().alternatives).beam == 8
+    seven = [f"A{'!' * k}" for k in range(1, 8)]
     check(
-        ("/translate", {"q": "slow", **EN_DE}, 504, {"error": "Timeout: no answer within 0.3 seconds"}),
-        limits=TextLimits(seconds=0.3),
-    )
+        ("/translate", {"q": "a", **EN_DE, "alternatives": 7}, 200, {"translatedText": "A", "alternatives": seven}),
+        *((path, {"q": "a", **EN_DE, "alternatives": 8}, 422,
+           {"error": "Invalid request: alternatives (8) exceeds limit (7)"})
+          for path in ("/translate", "/alternatives", "/explain")),
+    )  # fmt: skip
 
 
 def test_a_full_queue_says_slow_down_and_when_to_come_back():
@@ -295,6 +322,21 @@ def test_files_that_cannot_be_translated_are_refused(name, data, status, text):
     run(test())
 
 
+def test_a_file_that_nobody_could_fetch_any_more_is_refused():
+    async def test():
+        async with serving() as (port, app):
+            app.draining = True
+            status, head, body = await ask(
+                port, "/translate_file", upload("a.txt", b"one"), kind="multipart/form-data; boundary=B"
+            )
+            assert status == 503
+            assert "retry-after: 1" in head
+            assert b"send it again" in body
+            assert not app.documents.kept
+
+    run(test())
+
+
 def test_suggestions_are_kept_where_they_are_wanted():
     kept = []
     check(
@@ -320,25 +362,91 @@ def test_translations_are_scored_and_continued():
 
 
 def test_an_explanation_is_asked_for_as_it_was_wished():
-    plain = {"format": 1, "model": "toy", "steps": [], "text": "a"}
+    async def test():
+        async with serving() as (port, _):
+            _, found = await said(port, "/explain", {"q": "a", **EN_DE})
+            assert (found["source"]["text"], found["model"]) == ("a", "None 5 None False")
+            wanted = {"target_text": "b", "alternatives": 2, "method": "rise", "check": True}
+            _, found = await said(port, "/explain", {"q": "a", **EN_DE, **wanted})
+            assert found["model"] == "b 2 rise True"
+
+    run(test())
     check(
-        ("/explain", {"q": "a", **EN_DE}, 200,
-         {**plain, "target": None, "alternatives": 5, "method": None, "check": False}),
-        ("/explain", {"q": "a", **EN_DE, "target_text": "b", "alternatives": 2, "method": "rise", "check": True}, 200,
-         {**plain, "target": "b", "alternatives": 2, "method": "rise", "check": True}),
         ("/explain", {"q": "a", **EN_DE, "method": "guess"}, 400,
          {"error": "Invalid request: method must be one of attention, rollout, gradient, rise"}),
         ("/explain", {"q": "a", **EN_DE, "alternatives": 9}, 422,
-         {"error": "Invalid request: alternatives (9) exceeds limit (8)"}),
-        ("/explain", {"q": "broken", **EN_DE}, 422, {"error": "Invalid request: this model cannot do that"}),
+         {"error": "Invalid request: alternatives (9) exceeds limit (7)"}),
+        ("/explain", {"q": "broken", **EN_DE}, 422,
+         {"error": "Invalid request: this model translates, but cannot be looked into"}),
     )  # fmt: skip
 
 
-def test_a_stream_that_fails_says_so_at_its_end():
+def test_a_stream_that_fails_before_its_first_piece_has_a_status():
+    check(
+        ("/stream", {"q": "refuse", **EN_DE}, 422, {"error": "Invalid request: prefix: not that"}),
+        ("/stream", {"q": " \n refuse", **EN_DE}, 422, {"error": "Invalid request: prefix: not that"}),
+        ("/stream", {"q": "mistake", **EN_DE}, 500, {"error": "The model failed on this text"}),
+        ("/stream", {"q": "die", **EN_DE}, 503, {"error": "The model failed on this batch; try again"}),
+        ("/stream", {"q": "x" * 5001, **EN_DE}, 400,
+         {"error": "Invalid request: request (5001) exceeds text limit (5000)"}),
+    )  # fmt: skip
+
+
+def test_a_stream_that_finds_a_full_queue_has_a_status():
+    async def test():
+        async with serving(limits=TextLimits(seconds=5.0, waiting=2)) as (port, app):
+            batcher = app.service.models["en", "de"][0].batcher
+            held = [asyncio.ensure_future(ask(port, "/translate", {"q": "slow", **EN_DE}))]
+            while not batcher.running:
+                await asyncio.sleep(0.01)
+            held.append(asyncio.ensure_future(ask(port, "/translate", {"q": "b", **EN_DE})))
+            while not batcher.waiting:
+                await asyncio.sleep(0.01)
+            status, head, body = await ask(port, "/stream", {"q": "One is. Two are.", **EN_DE})  # there is room for one
+            assert (status, json.loads(body)) == (429, {"error": "Slowdown: too many texts are waiting"})
+            assert "retry-after: 1" in head
+            for one in held:
+                one.cancel()
+            await asyncio.gather(*held, return_exceptions=True)
+
+    run(test())
+
+
+def test_a_stream_that_fails_later_says_so_at_its_end():
     async def test():
         async with serving() as (port, _):
-            _, _, body = await ask(port, "/stream", {"q": "One is.\nrefuse", **EN_DE})
-            assert b'event: error\ndata: {"error": "Invalid request: prefix: not that"}\n\n\r\n0\r\n' in body
+            text = "\n".join(f"One {i} is." for i in range(40))  # more than are asked for at a time
+            for last, reason in (("refuse", "Invalid request: prefix: not that"), ("die", "The model failed")):
+                _, _, body = await ask(port, "/stream", {"q": f"{text}\n{last}", **EN_DE})
+                assert b'"ONE 0 IS."' in body
+                assert f'event: error\ndata: {{"error": "{reason}'.encode() in body
+
+    run(test())
+
+
+def test_a_stream_has_one_time_for_all_its_pieces():
+    async def test():
+        async with serving(limits=TextLimits(seconds=0.5)) as (port, _):
+            text = "\n".join([*(f"One {i} is." for i in range(40)), "slow"])
+            _, _, body = await ask(port, "/stream", {"q": text, **EN_DE})
+            assert b"Timeout: no answer within 0.5 seconds" in body
+
+    run(test())
+
+
+def test_a_stream_that_nobody_takes_is_given_up():
+    """Its answer was there, and its client went away before it got a byte of it."""
+
+    async def test():
+        async with serving() as (_, app):
+            batcher = app.service.models["en", "de"][0].batcher
+            text = "\n".join([*(f"One {i} is." for i in range(40)), "slow"])
+            asked = json.dumps({"q": text, **EN_DE}).encode()
+            response = await app.handle(HttpRequest("POST", "/stream", "", {}, asked, ""))
+            assert response.status == 200
+            del response
+            while batcher.running or batcher.waiting:
+                await asyncio.sleep(0.01)
 
     run(test())
 
@@ -383,11 +491,18 @@ def test_health_readiness_and_figures():
     run(test())
 
 
-def test_the_log_never_holds_what_people_write():
+def test_the_log_holds_what_people_write_only_where_it_is_to():
+    asked = {"q": "private words", **EN_DE}
+    case = ("/translate", {**asked, "api_key": "secret"}, 200, {"translatedText": "PRIVATE WORDS"})
     notes = []
-    check(("/translate", {"q": "private words", **EN_DE}, 200, {"translatedText": "PRIVATE WORDS"}), notes=notes)
-    assert [entry["route"] for entry in notes] == ["/translate"]
+    check(case, notes=notes)
+    assert [(entry["event"], entry["route"]) for entry in notes] == [("request", "/translate")]
     assert "rivate" not in json.dumps(notes)
+    notes = []
+    wrong = ("/translate", {"q": "of a stranger", **EN_DE}, 403, {"error": "Invalid API key"})
+    check(case, wrong, notes=notes, settings=Settings(keys=("secret",), log_texts=True))
+    assert notes[0] == {"event": "asked", "route": "/translate", "fields": asked}
+    assert not any(word in json.dumps(notes) for word in ("secret", "stranger"))
 
 
 def test_the_description_names_every_route_that_programs_use():
@@ -419,6 +534,6 @@ def test_nothing_is_without_a_limit_by_default():
     """The figures of docs/serving.md."""
     assert HttpLimits() == HttpLimits(5.0, 10.0, 30.0, 30.0, 16 * 1024, 64, 1 << 20, 1024)
     found = TextLimits()
-    assert (found.texts, found.characters, found.alternatives, found.glossary) == (64, 5000, 8, 100)
+    assert (found.texts, found.characters, found.alternatives, found.glossary) == (64, 5000, 7, 100)
     assert (found.seconds, found.waiting, found.file_seconds) == (30.0, 256, 600.0)
     assert (found.file_bytes, found.file_characters) == (1 << 20, 200_000)

@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from shouting import EN_DE, application
 
+from regard.explaining.explanation import Explanation
 from regard.serving.app import Settings
 from regard.serving.comparing import Comparisons
 from regard.serving.http import HttpRequest
@@ -20,7 +21,15 @@ LIMITS = TextLimits(seconds=20.0, characters=200, texts=4)
 SPEC = specification(LIMITS, "")
 MODELS = (("small", "en", "de", ""), ("large", "en", "de", "?"))
 OPERATIONS = [(path, method) for path, methods in SPEC["paths"].items() for method in methods]
-KINDS = {"string": str, "number": int | float, "integer": int, "object": dict, "array": list, "boolean": bool}
+KINDS = {
+    "string": str,
+    "number": int | float,
+    "integer": int,
+    "object": dict,
+    "array": list,
+    "boolean": bool,
+    "null": type(None),
+}
 WORD = st.text(st.characters(codec="utf-8", exclude_characters="\r\n"), max_size=12)
 ANYTHING = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | WORD,
@@ -54,14 +63,20 @@ def fits(value, schema):
         return fits(value, SPEC["components"]["schemas"][schema["$ref"].rpartition("/")[2]])
     if "oneOf" in schema:
         return sum(fits(value, one) for one in schema["oneOf"]) == 1
+    if "anyOf" in schema:
+        return any(fits(value, one) for one in schema["anyOf"])
     if "enum" in schema:
         return value in schema["enum"]
+    if "const" in schema:
+        return value == schema["const"]
     kind = KINDS[schema["type"]]
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
         return False
     if isinstance(value, dict):
         known = schema.get("properties", {})
         present = all(name in value for name in schema.get("required", []))
+        if not schema.get("additionalProperties", True) and set(value) - set(known):
+            return False
         return present and all(fits(value[name], known[name]) for name in value if name in known)
     return not isinstance(value, list) or "items" not in schema or all(fits(one, schema["items"]) for one in value)
 
@@ -166,3 +181,15 @@ def test_what_is_described_is_what_is_taken(handle):
     asked = {"q": 3, **EN_DE}
     assert not fits(asked, SPEC["paths"]["/detect"]["post"]["requestBody"]["content"]["application/json"]["schema"])
     assert not fits({}, SPEC["components"]["schemas"]["Error"])
+
+
+def test_an_explanation_is_described_as_the_package_describes_it(handle):
+    """One schema, for files and for the service; the names of its parts are the only difference."""
+    schema = Explanation.model_json_schema(mode="serialization", ref_template="#/components/schemas/{model}")
+    known = SPEC["components"]["schemas"]
+    assert known["Explanation"]["properties"] == schema["properties"]
+    assert {name: known[name] for name in schema["$defs"]} == schema["$defs"]
+    answer = SPEC["paths"]["/explain"]["post"]["responses"]["200"]["content"]["application/json"]["schema"]
+    assert answer == {"$ref": "#/components/schemas/Explanation"}
+    assert not fits({"format": 1, "model": "x", "steps": []}, answer)
+    assert "$defs" not in json.dumps(SPEC)

@@ -1,28 +1,19 @@
-"""`regard serve` as people run it: a real model, real clients, and an end that loses nothing."""
+"""`regard serve` as people run it: a real model and real clients."""
 
 import asyncio
-import contextlib
-import http.client
 import json
 import os
-import re
-import shutil
-import signal
-import socket
 import subprocess
 import sys
-import threading
-import time
-import urllib.error
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from served import EN_DE, FORM, outcome, post, statuses, talk
 
 from regard.data.pairs import Pair
 from regard.documents import ByAttention, translate_html
-from regard.engine import load
 from regard.errors import RecipeError, ServingError
 from regard.evaluation.judgements import read_judgements
 from regard.explaining.explanation import Explanation
@@ -32,54 +23,9 @@ from regard.serving.limits import HttpLimits
 from regard.serving.notebook import opened
 from regard.serving.running import Direction, direction, drained, names
 
-libretranslatepy = pytest.importorskip("libretranslatepy")
-EN_DE = {"source": "en", "target": "de"}
-
-
-@contextlib.contextmanager
-def serving(folder, *words):
-    """The command in a process of its own, where it listens, and the file of its log."""
-    command = [sys.executable, "-m", "regard", "serve", *map(str, words), "--port", "0", "--workers", "1"]
-    log = folder / "log"
-    with log.open("wb") as errors:
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True)
-    try:
-        line = process.stdout.readline()
-        assert line.startswith("serving at http://127.0.0.1:"), log.read_text()
-        yield process, line.split()[-1], log
-    finally:
-        process.kill()
-        process.communicate()
-
-
-@pytest.fixture(scope="module")
-def place(tmp_path_factory, model):
-    """A folder with a second model of the same direction in it."""
-    folder = tmp_path_factory.mktemp("served")
-    shutil.copytree(model, folder / "twin")
-    return folder
-
-
-@pytest.fixture(scope="module")
-def service(model, place):
-    options = ("--judgements", place / "judged", "--suggestions", place / "suggested")
-    with serving(place, f"en:de={model}", f"en:de={place / 'twin'}", *options) as (_, address, _):
-        yield address
-
-
-@pytest.fixture(scope="module")
-def engine(model):
-    return load(model)
-
-
-def post(address, path, body, kind="application/json"):
-    data = json.dumps(body).encode() if kind == "application/json" else body
-    request = urllib.request.Request(address + path, data, {"Content-Type": kind})
-    with urllib.request.urlopen(request, timeout=60) as answer:
-        return json.load(answer)
-
 
 def test_the_client_from_pypi_is_at_home(service, engine):
+    libretranslatepy = pytest.importorskip("libretranslatepy")
     client = libretranslatepy.LibreTranslateAPI(service)
     (expected,) = engine.write(["abc de"])
     assert client.translate("abc de", "en", "de") == expected
@@ -87,17 +33,38 @@ def test_the_client_from_pypi_is_at_home(service, engine):
     assert {one["language"] for one in client.detect("the quick brown fox")} == {"en", "de"}
 
 
-def test_requests_as_mastodon_and_weblate_send_them(service, engine):
+def test_mastodon_finds_the_language_of_what_it_sends(service, engine):
+    """As its `TranslationService::LibreTranslate` asks: JSON, always a list and HTML, auto where a post names none."""
+    assert asked_by_mastodon(service, "/languages") == [{"code": "en", "name": "English", "targets": ["de", "en"]}]
+    texts = ["This is what they were thinking about.", "The dog and the house are old."]
+    expected = engine.write(texts)
+    paragraphs = [f"<p>{text}</p>" for text in texts]
+    asked = {"q": paragraphs, "source": "auto", "target": "de", "format": "html", "api_key": None}
+    found = asked_by_mastodon(service, "/translate", asked)
+    assert found["translatedText"] == [f"<p>{text}</p>" for text in expected]
+    assert [one["language"] for one in found["detectedLanguage"]] == ["en", "en"]
+    found = asked_by_mastodon(service, "/translate", {**asked, "source": "en", "api_key": ""})
+    assert found == {"translatedText": [f"<p>{text}</p>" for text in expected]}
+
+
+def asked_by_mastodon(address, path, body=None):
+    """A GET brings the content type of a body that it does not have."""
+    headers = {"Content-Type": "application/json", "User-Agent": "Mastodon/4.5.0 (http.rb/5.3.1; +https://m.example/)"}
+    data = None if body is None else json.dumps(body).encode()
+    with urllib.request.urlopen(urllib.request.Request(address + path, data, headers), timeout=60) as answer:
+        return json.load(answer)
+
+
+def test_weblate_sends_lists_as_json_and_its_older_versions_single_texts_as_a_form(service, engine):
     expected = engine.write(["abc", "de"])
-    mastodon = {"q": ["<p>abc</p>", "de"], "source": "en", "target": "de", "format": "html", "api_key": None}
-    assert post(service, "/translate", mastodon) == {"translatedText": [f"<p>{expected[0]}</p>", expected[1]]}
-    form = "application/x-www-form-urlencoded"
-    weblate = post(service, "/translate", b"q=abc&source=en&target=de", form)
-    assert weblate == {"translatedText": expected[0]}
-    several = post(service, "/translate", b"q=abc&q=de&source=en&target=de&format=text", form)
-    assert several == {"translatedText": expected}
     with urllib.request.urlopen(service + "/languages", timeout=60) as answer:
-        assert json.load(answer) == [{"code": "en", "name": "English", "targets": ["de", "en"]}]
+        assert [one["code"] for one in json.load(answer)] == ["en"]
+    several = post(service, "/translate", {"api_key": "", "q": ["abc", "de"], **EN_DE})
+    assert several == {"translatedText": expected}
+    single = post(service, "/translate", b"api_key=&q=abc&source=en&target=de", FORM)
+    assert single == {"translatedText": expected[0]}
+    repeated = post(service, "/translate", b"q=abc&q=de&source=en&target=de&format=text", FORM)
+    assert repeated == {"translatedText": expected}
 
 
 def test_tags_move_as_they_do_on_the_command_line(service, engine, model):
@@ -158,19 +125,11 @@ def test_texts_that_are_hardly_texts_do_no_harm(service):
     assert outcome(service, {"q": "a" * 5001, **EN_DE})[0] == 400
 
 
-def talk(address, data):
-    """What comes back for these bytes until the service closes."""
-    host, port = address.removeprefix("http://").split(":")
-    with socket.create_connection((host, int(port)), timeout=30) as connection:
-        connection.sendall(data)
-        return b"".join(iter(lambda: connection.recv(65536), b""))
-
-
 HEAD = b"POST /translate HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
 
 
 @pytest.mark.parametrize(
-    ("data", "statuses"),
+    ("data", "expected"),
     [
         (HEAD + b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", [400]),
         (HEAD + b"Content-Length: 5\r\nContent-Length: 6\r\n\r\n", [400]),
@@ -185,72 +144,12 @@ HEAD = b"POST /translate HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
     ],
     ids=["both", "lengths", "length", "header", "json", "media", "small chunks", "pipeline", "tls"],
 )  # fmt: skip
-def test_odd_requests_get_their_status_in_words(service, data, statuses):
+def test_odd_requests_get_their_status_in_words(service, data, expected):
     found = talk(service, data)
-    assert [int(status) for status in re.findall(rb"HTTP/1\.1 (\d{3})", found)] == statuses
-    assert (b'{"error": "' in found) == (statuses != [200])
+    assert statuses(found) == expected
+    assert b'{"error": "' in found
     assert b"Traceback" not in found
     assert b"/regard/" not in found
-
-
-def workers(process):
-    """The processes that it started."""
-    return [int(pid) for pid in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()]
-
-
-@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="processes are found as Linux shows them")
-def test_a_killed_worker_comes_back_and_what_is_asked_before_the_end_is_answered(model, tmp_path):
-    with serving(tmp_path, f"en:de={model}") as (process, address, log):
-        (worker,) = workers(process)
-        os.kill(worker, signal.SIGKILL)
-        refusal = {"error": "The model failed on this batch; try again"}
-        answered = outcome(address, {"q": "abc", **EN_DE})
-        assert answered[0] == 200 or answered == (503, "1", refusal)  # whether the service had already seen it
-        until = time.monotonic() + 120
-        while outcome(address, {"q": "abc", **EN_DE})[0] != 200:
-            assert time.monotonic() < until
-        (worker,) = workers(process)
-        assert in_flight_at_the_end(process, address) == [200] * 32
-        assert process.wait(timeout=60) == 0
-        assert not Path(f"/proc/{worker}").exists()
-        with pytest.raises(urllib.error.URLError):
-            urllib.request.urlopen(address + "/health", timeout=5)
-        entries = [json.loads(line) for line in log.read_text().splitlines()]
-        assert sum(entry.get("route") == "/translate" and entry["status"] == 200 for entry in entries) >= 33
-        assert "abc" not in log.read_text()
-
-
-def outcome(address, body):
-    """Status, when to come back, and what was said."""
-    connection = http.client.HTTPConnection(address.removeprefix("http://"), timeout=60)
-    connection.request("POST", "/translate", json.dumps(body), {"Content-Type": "application/json"})
-    response = connection.getresponse()
-    found = response.status, response.headers["Retry-After"], json.load(response)
-    connection.close()
-    return found
-
-
-def in_flight_at_the_end(process, address):
-    """The statuses of 32 requests that were sent when SIGTERM came."""
-    found, sent = [], threading.Semaphore(0)
-
-    def ask(number):
-        connection = http.client.HTTPConnection(address.removeprefix("http://"), timeout=60)
-        body = json.dumps({"q": f"abc {'abcde'[number % 5]}", **EN_DE})
-        connection.request("POST", "/translate", body, {"Content-Type": "application/json"})
-        sent.release()
-        found.append(connection.getresponse().status)
-        connection.close()
-
-    threads = [threading.Thread(target=ask, args=(number,)) for number in range(32)]
-    for thread in threads:
-        thread.start()
-    for _ in threads:
-        sent.acquire()
-    process.send_signal(signal.SIGTERM)
-    for thread in threads:
-        thread.join()
-    return found
 
 
 def test_who_asks_twice_to_leave_does_not_wait():

@@ -51,7 +51,9 @@ def test_a_piece_belongs_to_the_words_that_it_has_characters_of(kind, tokenisers
         found = words_of(pieces, text)
         assert len(found) == len(pieces)
         for piece, words in zip(pieces, found, strict=True):
-            assert list(words) == sorted({o for o in owners[piece.start : piece.end] if o is not None})
+            own = {o for o in owners[piece.start : piece.end] if o is not None}
+            later = [o for o in owners[piece.start :] if o is not None]  # blanks belong to what follows them
+            assert list(words) == sorted(own or later[:1] or [o for o in owners if o is not None][-1:])
 
     everywhere(law)
 
@@ -69,10 +71,15 @@ def test_the_pieces_of_a_word_cover_it(kind, tokenisers):
     everywhere(law)
 
 
-def test_blanks_belong_to_no_word_and_a_long_piece_to_several():
+def test_blanks_belong_to_the_word_after_them_and_the_last_to_the_last():
+    text = "ab  cd "
+    blanks = [Piece(4, "", i, i + 1) for i in range(7)]
+    assert [list(words) for words in words_of(blanks, text)] == [[0], [0], [1], [1], [1], [1], [1]]
+    assert words_of([Piece(4, "", 0, 0), Piece(4, "", 7, 7)], text) == [range(1), range(1, 2)]  # no character at all
+    assert words_of(blanks[:1], " ") == [range(0)]
+
+
+def test_a_long_piece_belongs_to_several_words():
     text = " ab  c\u3000d"
-    pieces = [
-        Piece(4, "", start, end) for start, end in [(0, 0), (0, 2), (2, 3), (3, 5), (2, 6), (0, 8), (7, 7), (7, 8)]
-    ]
-    assert [list(words) for words in words_of(pieces, text)] == [[], [0], [0], [], [0, 1], [0, 1, 2], [], [2]]
-    assert words_of(pieces[:1], "") == [range(0)]
+    pieces = [Piece(4, "", start, end) for start, end in [(0, 2), (2, 3), (2, 6), (0, 8), (7, 8)]]
+    assert [list(words) for words in words_of(pieces, text)] == [[0], [0], [0, 1], [0, 1, 2], [2]]

@@ -4,6 +4,7 @@ from torch import nn
 from toy_task import Toy, toy_model
 
 from regard.errors import ModelFormatError
+from regard.training.crew import Crew
 from regard.training.muon import Muon, hidden_matrices, orthogonal
 from regard.training.optimiser import build_optimiser, moments, restore_moments
 from regard.training.options import TrainingOptions
@@ -75,3 +76,15 @@ def test_the_memory_of_another_optimiser_is_refused(tmp_path):
     step(model, adam)
     with pytest.raises(ModelFormatError, match="unknown tensor"):
         restore_moments(model, build_optimiser(model, OPTIONS), moments(model, adam), tmp_path)
+
+
+def test_matrices_by_several_threads_go_the_same_way_to_the_bit():
+    models = [toy_model(), toy_model()]
+    with Crew(models[1], Toy(), 2) as crew:
+        for model, optimiser in zip(
+            models, (build_optimiser(models[0], OPTIONS), build_optimiser(models[1], OPTIONS, crew.each)), strict=True
+        ):
+            for _ in range(3):
+                step(model, optimiser)
+    for p, q in zip(models[0].parameters(), models[1].parameters(), strict=True):
+        assert torch.equal(p, q)
