@@ -23,7 +23,7 @@ from regard.explaining.alignment import (
     strongest,
     word_weights,
 )
-from regard.explaining.roles import sharpest
+from regard.explaining.roles import best_layer
 from regard.recipe.folder import ModelFolder, read_model
 from regard.tasks.guiding import taught_head
 from regard.tasks.translate import collate
@@ -45,7 +45,8 @@ class Side:
 class Aligner:
     """Links the words of given pairs by what the model looks at; words are what stands between white space.
 
-    `look` is where it looks unless it is told: at the head that was taught to align, else at the mean of all.
+    `look` is where it looks unless it is told: at the head that was taught to align, else at the mean of all
+    at the step that writes a word.
     """
 
     def __init__(self, folder: ModelFolder) -> None:
@@ -75,14 +76,14 @@ class Aligner:
         """The links of one pair by itself, where nobody says where to look; see `sights`."""
         found: Links = frozenset()
         for _, maps in self.word_maps([pair], self.sights):
-            found = strongest(maps[sharpest(maps)], 0.0)
+            found = strongest(maps[best_layer([maps])], 0.0)
         return found
 
     def place(self, pair: Pair) -> Links:
         """The links of one pair by which to move what stands around its words; see `side_by_side`."""
         found: Links = frozenset()
         for _, maps in self.word_maps([pair], self.sights):
-            found = side_by_side(maps[sharpest(maps)])
+            found = side_by_side(maps[best_layer([maps])])
         return found
 
     @property

@@ -30,7 +30,7 @@ def layer(value: str) -> int | str:
 @click.option(
     "--step",
     type=STEP,
-    help="Look where a word is given to the decoder, or one step earlier, where it is about to be written; reading.",
+    help="Look where a word is given to the decoder, or one step earlier, where it is about to be written; writing.",
 )
 @click.option(
     "--threshold",

@@ -19,7 +19,9 @@ NUMBER = click.IntRange(min=1)
     type=click.Choice(["encoder", "decoder", "cross"]),
     help="Who looks at whom: source at source, output at output, output at source. Default: cross if there is one.",
 )
-@click.option("--layer", type=NUMBER, help="Of this layer, counted from 1. Default: the one that aligns best.")
+@click.option(
+    "--layer", type=NUMBER, help="Of this layer, counted from 1. Default: where source and output agree most."
+)
 @click.option("--head", type=NUMBER, help="This head alone, counted from 1. Default: the mean of the layer's heads.")
 @click.option(
     "--map",

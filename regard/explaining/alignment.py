@@ -23,12 +23,13 @@ class Look:
     """Which weights say what a target token looks at: of one head, the mean of a layer (no head), of all (no layer).
 
     Layers of the decoder and heads count from 1. At the step `writing` the token is what the decoder is about to say;
-    at `reading`, one step later, it is what the decoder has just been given. Chen et al. 2020 call that Shift-Att.
+    at `reading`, one step later, it is what the decoder has just been given. Chen et al. 2020 call that Shift-Att, and
+    found it better; for models of a few layers the opposite was measured (docs/alignment.md), so `writing` is usual.
     """
 
     layer: int | None = None
     head: int | None = None
-    step: Step = "reading"
+    step: Step = "writing"
 
     def __str__(self) -> str:
         layer = "mean of all layers and heads" if self.layer is None else f"layer {self.layer}"

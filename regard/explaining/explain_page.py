@@ -6,7 +6,7 @@ from regard.explaining.document import document
 from regard.explaining.explanation import Explanation
 
 STYLES = ("explain_page.css", "explain_frame.css")
-SCRIPTS = ("explain_page.js",)
+SCRIPTS = ("explain_data.js", "explain_map.js", "explain_page.js")  # in this order
 
 
 def explanation_page(explanations: Sequence[Explanation], beside: Sequence[Explanation] = ()) -> str:

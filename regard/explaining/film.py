@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from statistics import fmean
 from typing import Annotated
 
 import torch
@@ -18,7 +19,7 @@ from regard.data.pairs import Pair
 from regard.errors import DataError
 from regard.explaining.alignment import cross_weights
 from regard.explaining.record import evaluating
-from regard.explaining.roles import alignment
+from regard.explaining.roles import agreement, best_layer
 from regard.models.interface import SequenceToSequence
 from regard.text.special import BOS, EOS, NAMES
 from regard.text.tokeniser import Tokeniser
@@ -58,17 +59,16 @@ class Still(Part):
 
 
 class Frame(Part):
-    """All sentences after `step` steps. `layer`, counted from 1, is the one that aligned best then."""
+    """All sentences after `step` steps. `layer`, counted from 1, is the one whose weights agreed most then."""
 
     step: Whole
     layer: Annotated[int, Field(ge=1)]
     pictures: tuple[Still, ...]
 
     @property
-    def alignment(self) -> float:
-        """Mean over sentences and source tokens of the most that any output token gives it."""
-        each = [float(alignment(torch.tensor(one.weights))) for one in self.pictures]
-        return sum(each) / len(each)
+    def agreement(self) -> float:
+        """Mean over sentences of how far output and source choose each other."""
+        return fmean(float(agreement(torch.tensor(one.weights))) for one in self.pictures)
 
 
 # ---------------------------------------------------------------- making
@@ -88,8 +88,7 @@ def shoot(model: SequenceToSequence, taken: Sequence[Scene], step: int) -> Frame
     """What the model looks at now. It has attention, and is left in the mode in which it was found."""
     with evaluating(model):
         maps = [heads_mean(model, one) for one in taken]
-    aligned = torch.stack([alignment(one) for one in maps]).mean(0)
-    layer = len(aligned) - 1 - int(aligned.flip(0).argmax())  # of equal ones the last
+    layer = best_layer(maps)
     pictures = (
         Still(source=one.columns, target=one.rows, weights=rounded(weights[layer]))
         for one, weights in zip(taken, maps, strict=True)
@@ -102,10 +101,11 @@ def rounded(weights: Float[Tensor, "t s"]) -> tuple[tuple[float, ...], ...]:
     return tuple(map(tuple, weights.double().nan_to_num(0.0).round(decimals=DECIMALS).clamp(0, 1).tolist()))
 
 
-def heads_mean(model: SequenceToSequence, one: Scene) -> Float[Tensor, "l t s"]:
+def heads_mean(model: SequenceToSequence, one: Scene) -> list[Float[Tensor, "t s"]]:
     """Of each layer the mean of its heads; row t is the step that writes target[t]."""
     source, inputs = torch.tensor([one.source]), torch.tensor([(BOS, *one.target[:-1])])
-    return cross_weights(model, source, torch.ones_like(source, dtype=torch.bool), inputs)[0].mean(1)
+    layers = cross_weights(model, source, torch.ones_like(source, dtype=torch.bool), inputs)
+    return [heads[0].mean(0) for heads in layers]
 
 
 def thinned(frames: Sequence[Frame]) -> list[Frame]:

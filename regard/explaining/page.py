@@ -218,18 +218,19 @@ def names(tokens: Sequence[str]) -> str:
 
 # ---------------------------------------------------------------- in the course of training
 def film(frames: Sequence[Frame]) -> str:
-    """How well the output aligns with its source, by step; then the strip of each sentence."""
+    """How far the output and its source agree, by step; then the strip of each sentence."""
     if len(frames) < 2:  # nothing to compare
         return ""
     course = [
-        Point(float(one.step), one.alignment, f"step {one.step:,} · layer {one.layer} · alignment {one.alignment:.3f}")
+        Point(float(one.step), one.agreement, f"step {one.step:,} · layer {one.layer} · agreement {one.agreement:.3f}")
         for one in frames
     ]
     strips = "".join(strip(frames, i) for i in range(len(frames[0].pictures)))
     return (
         "<p>Sentences that were not learned from, with their reference as the output; the mean of the heads of the "
-        "layer that aligns best. Alignment: the most that any output token gives to a source token, on average.</p>"
-        f'<div class="charts">{chart("alignment", [Series("alignment", tuple(course))], "step")}</div>{strips}'
+        "layer that aligns best. Agreement: how many of the output and source tokens choose each other, by giving and "
+        "by getting most; all of them would be 1.</p>"
+        f'<div class="charts">{chart("agreement", [Series("agreement", tuple(course))], "step")}</div>{strips}'
     )
 
 

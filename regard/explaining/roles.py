@@ -1,6 +1,7 @@
 """What a head does, told from its weights alone: how widely it looks, and whether it has one of a few known habits."""
 
 from collections.abc import Mapping, Sequence
+from statistics import fmean
 
 import torch
 from jaxtyping import Bool, Float
@@ -22,17 +23,22 @@ def entropy(weights: Float[Tensor, "*heads q k"]) -> Float[Tensor, "*heads"]:
     return each.masked_fill(~seen, 0.0).sum(-1) / seen.sum(-1).clamp(min=1)
 
 
-def alignment(weights: Float[Tensor, "*heads q k"]) -> Float[Tensor, "*heads"]:
-    """Mean over keys of the most that any query gives it: 1 if each key has queries of its own, 1/k if all is even."""
-    return weights.amax(-2).mean(-1)
+def agreement(weights: Float[Tensor, "*heads q k"]) -> Float[Tensor, "*heads"]:
+    """2m / (q + k), where m counts the pairs that choose each other: the key that a query gives most to, and the query
+    that gives this key most.
 
-
-def sharpest(maps: Sequence[Float[Tensor, "q k"]]) -> int:
-    """The place of the map that aligns best, of equal ones the last: the layer to look at where nobody names one.
-
-    The mean of all layers aligns worse than that: each looks elsewhere, and their mean everywhere.
+    1 for a permutation, 2 / (q + k) where all is even or all look at one key. Weights are one direction of a word
+    alignment; a head that aligns is the one whose other direction, read from the same weights, says the same.
     """
-    return max(range(len(maps)), key=lambda place: (float(alignment(maps[place])), place))
+    queries, keys = weights.shape[-2:]
+    chosen = weights.argmax(-2).gather(-1, weights.argmax(-1))  # the query that the key of each query has chosen
+    return 2 * (chosen == torch.arange(queries)).sum(-1).to(weights) / (queries + keys)
+
+
+def best_layer(texts: Sequence[Sequence[Float[Tensor, "_ _"]]]) -> int:
+    """Of texts[text][layer], the layer, counted from 0, whose maps agree most on average; of equal ones the last."""
+    means = [fmean(float(agreement(one)) for one in layer) for layer in zip(*texts, strict=True)]
+    return max(range(len(means)), key=lambda layer: (means[layer], layer))
 
 
 def share(weights: Float[Tensor, "*heads q k"], marked: Bool[Tensor, "q k"]) -> Float[Tensor, "*heads"]:

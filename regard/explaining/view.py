@@ -9,7 +9,7 @@ from torch import Tensor
 
 from regard.errors import DecodingError
 from regard.explaining.explanation import Block, Explanation, Kind, Method, Saliency, Token, Word
-from regard.explaining.roles import sharpest
+from regard.explaining.roles import best_layer
 
 Group = tuple[str, list[int]]  # a label, and the places of the tokens behind it
 
@@ -67,7 +67,7 @@ def blocks_of(explanation: Explanation, which: Which) -> list[Block]:
     for block in explanation.attention:
         if block.kind == kind:
             layers.setdefault(block.layer, []).append(block)
-    layer = which.layer if which.layer is not None else best_layer(kind, layers)
+    layer = which.layer if which.layer is not None else usual_layer(kind, layers)
     if layer not in layers:
         raise DecodingError(
             f"layer {layer}: the {kind} attention of this model has layers {listed(layers)}; choose one"
@@ -82,10 +82,10 @@ def blocks_of(explanation: Explanation, which: Which) -> list[Block]:
     return [heads[which.head]]
 
 
-def best_layer(kind: Kind, layers: dict[int, list[Block]]) -> int:
-    """The layer whose mean map aligns best, of equal ones the last; the last one within a text."""
+def usual_layer(kind: Kind, layers: dict[int, list[Block]]) -> int:
+    """The layer in whose mean map output and source agree most; within a text the last."""
     numbers = sorted(layers)
-    return numbers[-1 if kind != "cross" else sharpest([mean(layers[number]) for number in numbers])]
+    return numbers[-1] if kind != "cross" else numbers[best_layer([[mean(layers[one]) for one in numbers]])]
 
 
 def listed(things: Iterable[object]) -> str:

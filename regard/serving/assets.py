@@ -3,6 +3,8 @@
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 
+from regard.explaining.document import asset as shared
+from regard.explaining.explain_page import SCRIPTS
 from regard.serving.http import HttpResponse
 from regard.serving.problems import Problem
 
@@ -15,6 +17,7 @@ MEDIA = {
 }
 PAGES = {"/": "index.html", "/docs": "docs.html"}
 EXPLAINING = ("page.css", "explain_page.js", "explain_page.css")  # that pages of files have too
+SCRIPT = "explain_page.js"  # goes out with the others that such a page has
 # Nothing comes from elsewhere, nothing goes elsewhere.
 POLICY = "; ".join(
     (
@@ -37,11 +40,12 @@ def asset(path: str) -> HttpResponse:
     found, kind = known().get(name), name.rpartition(".")[2]
     if found is None or kind not in MEDIA:
         raise Problem(404, "Not found")
-    return HttpResponse(200, found.read_bytes(), MEDIA[kind], HEADERS)
+    content = "".join(map(shared, SCRIPTS)).encode() if name == SCRIPT else found.read_bytes()
+    return HttpResponse(200, content, MEDIA[kind], HEADERS)
 
 
 def known() -> dict[str, Traversable]:
     """What may be asked for, by name."""
     own = {file.name: file for file in files("regard.serving").joinpath("static").iterdir()}
-    shared = [file for file in files("regard.explaining").iterdir() if file.name in EXPLAINING]
-    return {**{file.name: file for file in shared}, **own}
+    others = [file for file in files("regard.explaining").iterdir() if file.name in EXPLAINING]
+    return {**{file.name: file for file in others}, **own}

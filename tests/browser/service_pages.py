@@ -76,24 +76,25 @@ def rows_of(side, place):
     return [i for i, token in enumerate(side["tokens"]) if place in token["words"]]
 
 
-def sharpest(explanation):
-    """By a plain loop: the layer in whose mean map each source token has most of some output token's attention."""
+def agreeing(explanation):
+    """By a plain loop: the layer in whose mean map most tokens of both sides choose each other."""
     layers = {}
     for block in explanation["attention"]:
         if block["kind"] == "cross":
             layers.setdefault(block["layer"], []).append(block["weights"])
 
     def score(layer):
-        heads = layers[layer]
-        rows, columns = range(len(heads[0])), range(len(heads[0][0]))
-        return sum(max(sum(head[q][k] for head in heads) for q in rows) for k in columns) / len(heads) / len(columns)
+        rows = [[sum(cell) for cell in zip(*row, strict=True)] for row in zip(*layers[layer], strict=True)]
+        columns = list(zip(*rows, strict=True))
+        chosen = [column.index(max(column)) for column in columns]
+        return sum(chosen[row.index(max(row))] == q for q, row in enumerate(rows))
 
     return max(layers, key=lambda layer: (score(layer), layer))
 
 
 def shares(explanation, place):
     """By a plain loop: the mean over the heads of that layer and the word's tokens, by source word, as shares."""
-    layer, found = sharpest(explanation), [0.0] * len(explanation["source"]["words"])
+    layer, found = agreeing(explanation), [0.0] * len(explanation["source"]["words"])
     for block in explanation["attention"]:
         for row in rows_of(explanation["target"], place) if (block["kind"], block["layer"]) == ("cross", layer) else ():
             for value, token in zip(block["weights"][row], explanation["source"]["tokens"], strict=True):

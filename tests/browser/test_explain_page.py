@@ -1,6 +1,7 @@
 """In a real browser, the page of explanations shows the numbers of its JSON, to the pointer and to the keys."""
 
 import json
+import math
 import re
 
 import pytest
@@ -127,11 +128,11 @@ def test_keys_reach_every_word_and_every_cell(opened):
     page.locator(".large canvas").focus()
     for key in ("ArrowDown", "ArrowDown", "ArrowRight", "ArrowUp"):
         page.keyboard.press(key)
-    reading = page.locator(".large figcaption").text_content()
+    reading = page.locator(".large figcaption output").text_content()
     assert reading == f"\u2068Mann\u2069 ← \u2068man\u2069  {float(seen.weights[1, 1]):.3f}"
     box = page.locator(".large canvas").bounding_box()
     page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] - 8)
-    assert page.locator(".large figcaption").text_content().startswith("\u2068</s>\u2069 ← ")
+    assert page.locator(".large figcaption output").text_content().startswith("\u2068</s>\u2069 ← ")
 
 
 def test_alternatives_concerns_and_confidence_are_those_of_the_json(opened):
@@ -176,18 +177,127 @@ def test_several_sentences_of_two_models_stand_beside_each_other_and_stack_on_a_
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
 
 
+LONG = (
+    "In the afternoon a group of young people sits on the steps in front of the old cathedral and listens to a man who "
+    "plays an extraordinarily beautiful melody on his accordion while tourists with umbrellas and cameras pass by "
+    "without stopping because it has begun to rain and everybody hurries home as quickly as possible , she said ."
+)
+
+
+def sixty():
+    """Sixty words on either side, of every length, with as many tokens and the end."""
+    words = (LONG.split() * 2)[:60]
+    return tuple((word, (f"▁{word}",)) for word in words), tuple((word[::-1], (f"▁{word[::-1]}",)) for word in words)
+
+
+def boxes(page, selector):
+    """The rectangles of the letters, not of the elements that they may leave."""
+    return page.locator(selector).evaluate_all(
+        """all => all.map(element => {
+          const range = document.createRange();
+          range.selectNodeContents(element);
+          const box = element.ownerSVGElement ? element.getBoundingClientRect() : range.getBoundingClientRect();
+          return [box.left, box.top, box.right, box.bottom];
+        })"""
+    )
+
+
+def inside(box, room):
+    """Within a pixel."""
+    return all(
+        room[start] - 1 <= box[start] and box[start] + box[size] <= room[start] + room[size] + 1
+        for start, size in (("x", "width"), ("y", "height"))
+    )
+
+
+def overlapping(found):
+    """Pairs that share more than a hair's breadth."""
+    return [
+        (one, other)
+        for i, one in enumerate(found)
+        for other in found[:i]
+        if min(one[2], other[2]) - max(one[0], other[0]) > 0.5 and min(one[3], other[3]) - max(one[1], other[1]) > 0.5
+    ]
+
+
 @pytest.mark.parametrize("width", [390, 1280])
-def test_a_sentence_of_sixty_words_fits_and_scrolls_inside(opened, width):
-    long = tuple((f"word{i}", (f"▁word{i}",)) for i in range(60))
-    page = opened(explanation_page([translated(source=long, target=long, concerns=False)]), width)
+def test_no_two_labels_of_a_sentence_of_sixty_words_overlap(opened, width):
+    source, target = sixty()
+    page = opened(explanation_page([translated(source=source, target=target, concerns=False)]), width)
+    names = [boxes(page, f".map .{line} span bdi") for line in ("before", "above")]
+    assert [len(line) for line in names] == [61, 61]
+    for found in (names[0], names[1], boxes(page, ".curves text"), boxes(page, ".word .form")):
+        assert len(found) >= 61
+        assert not overlapping(found)
+        assert all(right - left > 1 and bottom - top > 1 for left, top, right, bottom in found)
+    # Each name stands at its own row or column of cells, which are large enough to be read and pointed at.
+    cells = page.locator(".map canvas").bounding_box()
+    side = cells["width"] / 61
+    assert side >= 14
+    for i in range(61):
+        assert abs((names[0][i][1] + names[0][i][3]) / 2 - (cells["y"] + (i + 0.5) * side)) < 2
+        assert abs((names[1][i][0] + names[1][i][2]) / 2 - (cells["x"] + (i + 0.5) * side)) < 2
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_a_sentence_of_sixty_words_scrolls_inside_and_says_so(opened, width):
+    source, target = sixty()
+    page = opened(explanation_page([translated(source=source, target=target, concerns=False)]), width)
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     assert words(page, "target").count() == 61
     assert page.locator(".curves path").count() <= 400
-    page.locator(".grids details").nth(0).locator("summary").click()
-    assert page.locator(".grids details").nth(0).locator("canvas").first.evaluate("c => [c.width, c.height]") == [
-        61,
-        61,
+    assert page.locator(".hint:visible").all_text_contents() == [
+        "There is more of the map: scroll inside it ↔ ↕",
+        "There are more words: scroll the lines sideways ↔",
     ]
+    # What the keys reach comes into sight, and the names stay there.
+    page.locator(".map canvas").focus()
+    for _ in range(60):
+        page.keyboard.press("ArrowDown")
+        page.keyboard.press("ArrowRight")
+    box, name = page.locator(".map").bounding_box(), page.locator(".map .before .read").bounding_box()
+    assert (
+        page.locator(".map .before .read").text_content() == page.locator(".map .above .read").text_content() == "</s>"
+    )
+    assert inside(name, box)
+    # A word brings its own curves into sight.
+    words(page, "target").nth(59).focus()
+    label = page.locator(".curves [data-place='target/59']").bounding_box()
+    assert inside(label, page.locator(".curves").bounding_box())
+
+
+@pytest.mark.parametrize("width", [390, 900, 1280])
+@pytest.mark.parametrize("count", [3, 12, 25, 60])
+def test_nothing_is_cut_and_nothing_stays_blank_beside_the_map(opened, width, count):
+    source, target = (side[:count] for side in sixty())
+    page = opened(explanation_page([translated(source=source, target=target, concerns=False)]), width)
+    room, large, others = (page.locator(place).bounding_box() for place in (".pair", ".large", ".others"))
+    beside = others["y"] < large["y"] + large["height"]
+    filled = others["x"] + others["width"] if beside else large["x"] + large["width"]
+    if beside or count > 25:
+        assert room["x"] + room["width"] - filled <= 0.1 * room["width"]
+    assert others["width"] >= 240
+    whole = page.locator(".grids").bounding_box()
+    for button in page.locator(".grids details[open] .heads button").all():
+        box = button.bounding_box()
+        assert inside(box, whole)
+        assert button.evaluate("button => button.scrollWidth <= button.clientWidth")
+
+
+def test_numbers_are_told_in_words(opened):
+    page = opened(explanation_page([translated()]))
+    each = math.exp(-4.25 / 6)
+    assert f"gave each token a probability of {each:.2f} on average" in page.locator(".facts").text_content()
+    page.locator(".legend summary").click()
+    meanings = dict(zip(*(page.locator(f".legend {tag}").all_text_contents() for tag in ("dt", "dd")), strict=True))
+    assert list(meanings) == ["underline", "log p", "score", "map", "entropy", "± and hatched", "deletion, insertion"]
+    assert f"Here e to the −4.25 is {math.exp(-4.25):.2g}." in meanings["log p"]
+    page.locator(".grids button", has_text="2.1").first.click()
+    wide = f"looks at about {math.exp(2.1):.1f} of 5 tokens at a time (entropy 2.10 nats)"
+    assert page.locator(".note").text_content() == f"This head {wide}."
+    assert wide in page.locator(".grids button", has_text="2.1").first.get_attribute("title")
+    page.locator(".grids button", has_text="1.2").first.click()
+    assert page.locator(".note").text_content().endswith("; diagonal: mostly at what stands equally far along.")
 
 
 def test_models_that_only_write_only_read_or_do_not_attend_show_what_they_have(opened):

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from service_pages import (
     TEXT,
+    agreeing,
     expect,
     opened,
     post,
@@ -15,7 +16,6 @@ from service_pages import (
     says,
     served,
     shares,
-    sharpest,
     translated,
     type_in,
     words_of,
@@ -132,12 +132,12 @@ def test_attention_begins_with_the_layer_that_aligns_best(page, service):
     for place in range(len(said.split())):
         words_of(page).nth(place).click()
         expect(page.locator("#layer")).to_have_text(
-            f": layer {sharpest(explanation)}, which aligns best, the mean of its heads"
+            f": layer {agreeing(explanation)}, which aligns best, the mean of its heads"
         )
         lit = page.locator("#part-attention p.lit span")
         for i, share in enumerate(shares(explanation, place)):
             expect(lit.nth(i)).to_have_attribute("title", f"{int(100 * share + 0.5)} %" if share >= 0.01 else "< 1 %")
-    expect(page.locator("#explanation select[name=layer]")).to_have_value(str(sharpest(explanation)))
+    expect(page.locator("#explanation select[name=layer]")).to_have_value(str(agreeing(explanation)))
 
 
 def test_a_word_shows_the_source_words_that_it_is_linked_to(page, service):

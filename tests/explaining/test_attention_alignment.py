@@ -105,8 +105,8 @@ def test_every_place_to_look_is_there_once():
 
 def test_a_place_to_look_can_be_read():
     assert str(Look(2, 3, "writing")) == "layer 2, head 3, writing"
-    assert str(Look(2)) == "layer 2, mean of its heads, reading"
-    assert str(Look()) == "mean of all layers and heads, reading"
+    assert str(Look(2)) == "layer 2, mean of its heads, writing"
+    assert str(Look()) == "mean of all layers and heads, writing"
 
 
 # ---------------------------------------------------------------- words

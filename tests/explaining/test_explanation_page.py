@@ -9,8 +9,10 @@ from html.parser import HTMLParser
 import pytest
 from made_explanations import of_a_language_model, of_an_encoder, translated, without_attention
 
-from regard.explaining.explain_page import explanation_page
+from regard.explaining.document import asset
+from regard.explaining.explain_page import SCRIPTS, explanation_page
 from regard.explaining.explanation import Explanation
+from regard.serving import assets
 
 
 class Scripts(HTMLParser):
@@ -84,3 +86,10 @@ def test_a_page_names_its_models_once():
 def test_two_models_must_have_explained_the_same_texts():
     with pytest.raises(AssertionError):
         explanation_page([translated(), translated()], [translated("other")])
+
+
+def test_a_service_sends_the_script_of_the_page_as_one_file():
+    sent = assets.asset("/static/explain_page.js")
+    assert sent.status == 200
+    assert sent.body.decode() == "".join(asset(name) for name in SCRIPTS)
+    assert sent.body.decode() in explanation_page([translated()])

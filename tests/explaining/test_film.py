@@ -9,6 +9,7 @@ from regard.data.pairs import Pair
 from regard.errors import DataError
 from regard.explaining.film import FRAMES, LONGEST, Frame, Still, read_film, scenes, shoot, thinned, to_lines
 from regard.explaining.record import record
+from regard.explaining.roles import agreement
 from regard.recipe.build import build
 from regard.recipe.models import RecurrentOptions, TransformerOptions
 from regard.text.characters import Characters
@@ -42,7 +43,7 @@ def test_the_first_pairs_that_can_be_seen_at_a_glance_are_followed():
 
 
 @pytest.mark.parametrize("kind", MODELS)
-def test_a_frame_is_the_mean_of_the_layer_that_aligns_best(kind):
+def test_a_frame_is_the_mean_of_the_layer_whose_tokens_agree_most(kind):
     model = build(MODELS[kind], len(LETTERS), len(LETTERS), shared=True, seed=3).double()
     followed = scenes(PAIRS, LETTERS, LETTERS)
     found = shoot(model, followed, 7)
@@ -50,15 +51,32 @@ def test_a_frame_is_the_mean_of_the_layer_that_aligns_best(kind):
     for one in followed:
         seen = record(model, torch.tensor([one.source]), torch.tensor([[BOS, *one.target[:-1]]]))
         maps.append([each.weights.mean(0) for each in seen if each.kind == "cross"])
-    scores = [
-        sum(float(layers[i].max(0).values.sum()) / layers[i].shape[1] for layers in maps) for i in range(len(maps[0]))
-    ]
-    assert found.layer == 1 + scores.index(max(scores))
+    assert len(maps[0]) == (3 if kind == "transformer" else 1)
+    scores = [sum(float(agreement(layers[i])) for layers in maps) for i in range(len(maps[0]))]
+    assert found.layer == max(i + 1 for i, score in enumerate(scores) if score == max(scores))
     assert found.step == 7
     for picture, layers in zip(found.pictures, maps, strict=True):
         ours = torch.tensor(picture.weights, dtype=torch.float64)
         torch.testing.assert_close(ours, layers[found.layer - 1], atol=5.1e-4, rtol=0)
-    assert found.alignment == pytest.approx(max(scores) / len(maps), abs=1e-3)
+
+
+@pytest.mark.parametrize("best", [1, 2, 3])
+def test_whichever_layer_aligns_is_the_one_that_is_shown(monkeypatch, best):
+    """Two heads of three layers: of one layer both look from each token at one of its own, all others look evenly."""
+
+    def made(_model, source, _mask, inputs):
+        t, s = inputs.shape[1], source.shape[1]
+        firm, even = torch.eye(max(t, s))[:t, :s].flip(1), torch.full((t, s), 1 / s)
+        return [(firm if layer == best else even).expand(1, 2, t, s) for layer in (1, 2, 3)]
+
+    monkeypatch.setattr("regard.explaining.film.cross_weights", made)
+    model = build(MODELS["transformer"], len(LETTERS), len(LETTERS), shared=True, seed=3)
+    followed = scenes(PAIRS, LETTERS, LETTERS)
+    found = shoot(model, followed, 1)
+    assert found.layer == best
+    for picture, one in zip(found.pictures, followed, strict=True):
+        assert max(map(max, picture.weights)) == 1
+        assert found.agreement > 2 / (len(one.source) + len(one.target))
 
 
 def test_looking_leaves_the_model_in_its_mode_and_draws_no_random_number():

@@ -193,5 +193,5 @@ def test_a_film_has_a_small_map_for_each_frame_and_the_last_one_large():
     assert [value for _, name, value in page.attributes if name == "aria-pressed"] == ["false", "false", "true"] * 2
     sliders = [value for tag, name, value in page.attributes if (tag, name) == ("input", "value")]
     assert sliders == ["2", "2"]
-    # (max(0.5, 0.3) + max(0.25, 0.2) + max(0.25, 0.5)) / 3
-    assert page.all("output")[0] == "step 1,000 · layer 2 · alignment 0.417"
+    # 0.5 and 0.5 are the largest of their rows and of their columns: 2 · 2 / (2 + 3)
+    assert page.all("output")[0] == "step 1,000 · layer 2 · agreement 0.800"

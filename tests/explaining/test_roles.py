@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from regard.explaining.roles import alignment, along_diagonal, at_distance, entropy, even, roles, share, sharpest
+from regard.explaining.roles import agreement, along_diagonal, at_distance, best_layer, entropy, even, roles, share
 
 NONE = torch.zeros(7, dtype=torch.bool)
 
@@ -49,7 +49,7 @@ def test_each_head_of_several_has_its_own_figures():
     torch.manual_seed(2)
     heads = torch.randn(3, 4, 5, dtype=torch.float64).softmax(-1)
     marked = torch.rand(4, 5) > 0.5
-    for measure in (entropy, alignment, lambda weights: share(weights, marked)):
+    for measure in (entropy, agreement, lambda weights: share(weights, marked)):
         torch.testing.assert_close(measure(heads), torch.stack([measure(head) for head in heads]))
 
 
@@ -114,16 +114,40 @@ def test_an_even_head_spreads_over_what_is_seen():
     assert even(torch.tensor([[0.9, 0.1, 0.0], [0.0, 0.0, 0.0]])).tolist() == [[0.5, 0.5, 0.0], [0.0, 0.0, 0.0]]
 
 
-# ---------------------------------------------------------------- alignment
-def test_a_permutation_aligns_best_and_even_attention_worst():
+# ---------------------------------------------------------------- agreement
+def mutual(weights):
+    """By loops: pairs of which each is the other's first choice, over all that choose."""
+    rows, columns = weights.tolist(), weights.T.tolist()
+    found = sum(
+        row.index(max(row)) == k and column.index(max(column)) == q
+        for q, row in enumerate(rows)
+        for k, column in enumerate(columns)
+    )
+    return 2 * found / (len(rows) + len(columns))
+
+
+def test_agreement_counts_those_that_choose_each_other():
+    torch.manual_seed(3)
+    for size in ((1, 1), (4, 5), (6, 3)):
+        for _ in range(20):
+            weights = torch.randn(size, dtype=torch.float64).softmax(-1)
+            assert agreement(weights).item() == pytest.approx(mutual(weights))
+
+
+def test_a_permutation_agrees_most_and_even_attention_least():
     permutation = torch.eye(4, dtype=torch.float64)[[2, 0, 3, 1]]
-    assert alignment(permutation).item() == 1
-    assert alignment(torch.full((4, 4), 0.25, dtype=torch.float64)).item() == 0.25
+    assert agreement(permutation).item() == 1
+    assert agreement(torch.full((4, 4), 0.25, dtype=torch.float64)).item() == 0.25
     to_the_end = torch.tensor([[0.0, 0.0, 1.0]] * 4)
-    assert alignment(to_the_end).item() == pytest.approx(1 / 3)
+    assert agreement(to_the_end).item() == pytest.approx(2 / 7)
+    assert agreement(permutation[:, [3, 0, 2, 1]]).item() == 1  # whatever the order of the words
 
 
-def test_the_sharpest_map_aligns_best_and_of_equal_ones_it_is_the_last():
-    sharp, blunt = looking(range(7), 0.9), looking(range(7), 0.5)
-    assert sharpest([EVEN, sharp, blunt]) == 1
-    assert sharpest([sharp, EVEN, sharp]) == 2
+@pytest.mark.parametrize("best", [0, 1, 2])
+def test_the_best_layer_agrees_most_on_average(best):
+    permutation, even = torch.eye(4)[[2, 0, 3, 1]], torch.full((4, 4), 0.25)
+    texts = [[permutation if layer == best else even for layer in range(3)] for _ in range(2)]
+    assert best_layer(texts) == best
+    misled = [permutation if layer != best else even for layer in range(3)]
+    assert best_layer([*texts, misled]) == best  # two of three texts say so
+    assert best_layer([[even] * 3]) == 2

@@ -71,7 +71,7 @@ def test_a_layer_is_the_mean_of_its_heads(whole):
     assert seen.title == "encoder attention, layer 1, mean of 3 heads"
 
 
-def test_without_a_wish_it_is_the_cross_attention_of_the_layer_that_aligns_best():
+def test_without_a_wish_it_is_the_cross_attention_of_the_layer_that_agrees_most():
     firm = torch.eye(5)[[0, 1, 2, 3, 4, 4, 4]].tolist()
     vague = torch.full((7, 5), 0.2).tolist()
     block = {"kind": "cross", "head": 1, "entropy": 0, "roles": ()}
