@@ -124,12 +124,12 @@ def test_every_target_word_has_one_link_and_a_blank_side_none(aligner):
 def test_one_pair_is_linked_by_the_layer_that_aligns_it_best(aligner):
     for pair in PAIRS:
         looks = [Look(layer) for layer in range(1, len(aligner.heads) + 1)]
-        sharp = {}
+        agreed = {}
         for _, maps in aligner.word_maps([pair], looks):
             for look, weights in zip(looks, maps, strict=True):
-                columns = weights.T.tolist()
-                sharp[look] = sum(map(max, columns)) / len(columns)
-        best = max(sharp, key=sharp.get, default=looks[0])
+                first = [column.index(max(column)) for column in weights.T.tolist()]  # target word of each source word
+                agreed[look] = sum(first[row.index(max(row))] == word for word, row in enumerate(weights.tolist()))
+        best = max(agreed, key=lambda look: (agreed[look], look.layer), default=looks[0])
         assert aligner.link(pair) == aligner.align([pair], best)[0]
 
 

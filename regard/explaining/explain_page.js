@@ -1,8 +1,8 @@
 "use strict";
 
 // Regard.explanation(root, explanation) shows one explanation inside an element; Regard.page(root, data) shows several,
-// and two models beside each other. Data are the JSON of `Explanation` (docs/explanation-schema.md). Nothing is loaded,
-// there are no ids, and text only ever becomes text.
+// and two models beside each other; Regard.bestLayer(explanation, kind) is where to look first. Data are the JSON of
+// `Explanation` (docs/explanation-schema.md). Nothing is loaded, there are no ids, and text only ever becomes text.
 (() => {
   const {
     KINDS, make, filled, on, alone, quoted, visible, exact, short, summed, largest, groups, spaced, mean, kindsOf, layersOf,
@@ -369,5 +369,5 @@
   for (const data of document.querySelectorAll("script.explanations")) {
     page(data.parentElement.querySelector(".explanations-here"), JSON.parse(data.textContent));
   }
-  Object.assign(Regard, { explanation, page });
+  Object.assign(Regard, { explanation, page, bestLayer });
 })();

@@ -1,100 +1,35 @@
 """The page of the service in a real browser, before a real service with a tiny model."""
 
-import json
-import subprocess
-import sys
 import urllib.parse
-import urllib.request
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-
-sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-expect = sync_api.expect
-expect.set_options(timeout=20_000)  # milliseconds: a busy machine is slow
-EN_DE = {"source": "en", "target": "de"}
-TEXT = "abc de"
+from service_pages import (
+    TEXT,
+    expect,
+    opened,
+    post,
+    rows_of,
+    says,
+    served,
+    shares,
+    translated,
+    type_in,
+    words_of,
+)
 
 
 @pytest.fixture(scope="module")
 def service(model):
     """Where the command listens."""
-    command = [sys.executable, "-m", "regard", "serve", f"en:de={model}", "--port", "0", "--workers", "1"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
-        line = process.stdout.readline()
-        assert line.startswith("serving at http://127.0.0.1:")
-        yield line.split()[-1]
-        process.kill()
-
-
-@contextmanager
-def opened(browser, service, *, width=1280, address="/"):
-    """A page that says nothing on the console that is wrong, and asks nobody else for anything."""
-    context, troubles = browser.new_context(viewport={"width": width, "height": 900}, color_scheme="light"), []
-    page = context.new_page()
-    page.on("console", lambda said: troubles.append(said.text) if said.type in ("error", "warning") else None)
-    page.on("pageerror", lambda error: troubles.append(str(error)))
-    page.on("request", lambda asked: troubles.append(asked.url) if not ours(asked.url, service) else None)
-    page.goto(service + address)
-    yield page
-    context.close()
-    assert troubles == []
-
-
-def ours(address, service):
-    return address.startswith((service + "/", "data:", "blob:"))
+    with served(f"en:de={model}") as address:
+        yield address
 
 
 @pytest.fixture
 def page(browser, service):
     with opened(browser, service) as found:
         yield found
-
-
-def post(service, path, **fields):
-    request = urllib.request.Request(
-        service + path, json.dumps({**fields, **EN_DE}).encode(), {"Content-Type": "application/json"}
-    )
-    with urllib.request.urlopen(request, timeout=60) as answer:
-        return json.load(answer)
-
-
-def translated(service, text):
-    return post(service, "/translate", q=text)["translatedText"]
-
-
-def says(page, text):
-    """The page comes to show this translation, to the character."""
-    expect(page.locator("#output")).to_have_js_property("textContent", text)
-
-
-def type_in(page, service, text=TEXT):
-    page.locator("#source").fill(text)
-    said = translated(service, text)
-    says(page, said)
-    return said
-
-
-def words_of(page):
-    return page.locator("#output").get_by_role("button")
-
-
-def rows_of(side, place):
-    return [i for i, token in enumerate(side["tokens"]) if place in token["words"]]
-
-
-def shares(explanation, place):
-    """By a plain loop: the mean over heads and the word's tokens, gathered by source word, as shares."""
-    maps = [one["values"] for one in explanation["saliency"] if one["method"] == "attention"]
-    maps = maps or [block["weights"] for block in explanation["attention"] if block["kind"] == "cross"]
-    found = [0.0] * len(explanation["source"]["words"])
-    for weights in maps:
-        for row in rows_of(explanation["target"], place):
-            for value, token in zip(weights[row], explanation["source"]["tokens"], strict=True):
-                for word in token["words"]:
-                    found[word] += value
-    return [value / sum(found) for value in found]
 
 
 # ---------------------------------------------------------------- the laws
@@ -110,15 +45,16 @@ def test_a_word_tells_where_it_comes_from_by_every_head(page, service):
     said = type_in(page, service)
     words_of(page).first.click()
     explanation = post(service, "/explain", q=TEXT, target_text=said)
-    lit = page.locator("#part-attention .lit span")
+    lit = page.locator("#part-attention p.lit span")
     expect(lit).to_have_count(2)
     for place, share in enumerate(shares(explanation, 0)):
         expect(lit.nth(place)).to_have_attribute("title", f"{int(100 * share + 0.5)} %" if share >= 0.01 else "< 1 %")
-    page.get_by_text("Every layer and head").click()
     heads = page.locator("#explanation .grids button")
     expect(heads.first).to_be_attached()
     assert heads.count() >= len(explanation["attention"])
     expect(page.locator("#explanation canvas").first).to_be_visible()
+    page.get_by_text("Every layer and head").click()
+    expect(page.locator("#explanation canvas").first).to_be_hidden()
     page.keyboard.press("Escape")
     expect(page.locator("#word")).to_be_hidden()
 
@@ -173,7 +109,7 @@ def test_what_is_measured_and_feared_is_shown_gently(page, service):
     words_of(page).first.click()
     expect(page.locator("#word-sure")).to_have_text("probability 40 %")
     page.get_by_role("tab", name="RISE").click()
-    lit = page.locator("#part-rise .lit span")
+    lit = page.locator("#part-rise p.lit span")
     expect(lit.nth(1)).to_have_attribute("title", "0.25")
     expect(lit.nth(0)).to_have_attribute("title", "0.00")
     expect(page.locator("#part-rise .strongest")).to_have_text("Strongest: de 0.25")
@@ -289,11 +225,10 @@ def test_nothing_leans_out_of_a_phone(browser, service):
     with opened(browser, service, width=390) as page:
         type_in(page, service, "abc de. " + "cab " * 12)
         words_of(page).first.click()
-        page.get_by_text("Every layer and head").click()
         expect(page.locator("#explanation canvas").first).to_be_visible()
         for part in ("#files", "#terms"):
             page.locator(f"{part} summary").click()
         page.locator("#glossary").get_by_role("button", name="Add").click()
-        for tab in ("Attention", "RISE", "Alternatives"):
+        for tab in ("Attention", "Alignment", "RISE", "Alternatives"):
             page.get_by_role("tab", name=tab).click()
             assert page.evaluate("document.documentElement.scrollWidth") <= 390

@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from regard.evaluation.samples import Sample
 from regard.files import write_atomically
 from regard.training.events import Finished, Started, Stepped, Stopped, Validated, to_json
 
@@ -19,8 +20,9 @@ def step(number):
     return Stepped(10 * number, 0, 10 / number, 0.001, 1.0, 500, 1000.0 * number, number / 10, 6.0 * number, 61.0)
 
 
-def validation(number, bleu):
-    return Validated(10 * number, 6.0 * number, {"loss": 3.0, "bleu": bleu}, True)
+def validation(number, bleu, *outputs):
+    samples = tuple(Sample(f"a <b> {i}", output, f"expected {i}") for i, output in enumerate(outputs))
+    return Validated(10 * number, 6.0 * number, {"loss": 3.0, "bleu": bleu}, True, samples)
 
 
 def film(*steps):
@@ -82,11 +84,14 @@ def test_the_page_follows_a_run_from_before_its_first_event_to_its_figures(page,
     expect(dots(page, "loss", 0)).to_have_count(2)
     expect(chart(page, "loss").locator("output")).to_have_text("step 20 · 12s · training 5")
 
-    append(run, step(4), "{ torn\n", validation(4, 20.5), '{"event": "Stepped"')
+    append(run, step(4), "{ torn\n", validation(4, 20.5, "x", "y"), '{"event": "Stepped"')
     expect(dots(page, "loss", 0)).to_have_count(3)
     expect(dots(page, "loss", 1)).to_have_count(1)
     expect(dots(page, "validation bleu", 0)).to_have_count(1)
     expect(page.locator("#damaged")).to_have_text("1 line could not be read")
+    sample = page.locator(".sample").nth(1)
+    expect(sample.locator("dt")).to_have_text(["source", "step 40", "reference"])
+    expect(sample.locator("dd")).to_have_text(["a <b> 1", "y", "expected 1"])
     # 1500 tokens took 0.5 + 0.25 + 0.125 seconds.
     expect(chart(page, "tokens per second").locator("output")).to_contain_text("tokens per second 1714")
 
@@ -101,6 +106,7 @@ def test_the_page_follows_a_run_from_before_its_first_event_to_its_figures(page,
     expect(page.locator("#state")).to_contain_text("interrupted at step 10")
     expect(dots(page, "loss", 0)).to_have_count(1)
     expect(page.locator("#damaged")).to_be_hidden()
+    expect(page.locator("#samples")).to_be_hidden()
 
     write_atomically(run / "film.jsonl", film(0, 10))
     expect(page.locator("#strip button")).to_have_count(2)
@@ -119,3 +125,19 @@ def test_the_page_follows_a_run_from_before_its_first_event_to_its_figures(page,
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     page.get_by_role("link", name="Report").click()
     expect(page).to_have_title("report")
+
+
+def test_samples_are_followed_and_what_they_were_before_is_a_click_away(page, run):
+    append(run, Started(1234, 100, None, None, None), step(1), validation(1, 1.0, "eins"), validation(2, 2.0, "eins"))
+    expect(page.locator(".sample dd.now")).to_have_text(["eins"])
+    expect(page.locator(".sample details")).to_have_count(0)
+    append(run, validation(3, 3.0, "zwei"))
+    expect(page.locator(".sample dd.now")).to_have_text(["zwei"])
+    page.get_by_text("earlier").click()
+    append(run, validation(4, 4.0, "drei"))
+    expect(page.locator(".sample dd.now")).to_have_text(["drei"])
+    expect(page.locator(".sample details dt")).to_have_text(["step 10", "step 30"])  # stays open
+    expect(page.locator(".sample details dd")).to_have_text(["eins", "zwei"])
+    expect(page.locator(".sample details dd").first).to_be_visible()
+    expect(page.get_by_role("link", name="Training")).to_have_attribute("aria-current", "page")
+    expect(page.locator("#service")).to_be_hidden()

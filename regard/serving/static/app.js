@@ -10,11 +10,15 @@ const PAUSE = 250; // milliseconds without a key before the text is sent
 const CALM = 600; // milliseconds after the translation before the model is asked how sure it was
 const LOOKED = 12; // sentences of one text that are looked at without being asked for
 const UNSURE = 0.5, DOUBTFUL = 0.2; // probabilities of a word
-const state = { languages: [], settings: {}, pieces: [], asking: null, timer: null, calm: null, detected: "" };
+const state = { languages: [], settings: {}, pieces: [], asking: null, looking: null, timer: null, calm: null, detected: "" };
 let terms = () => [], untouched = () => [];
 
 function direction() {
   return { source: $("from").value === "auto" ? state.detected : $("from").value, target: $("to").value };
+}
+
+function wishes() {
+  return { glossary: Object.fromEntries(terms()), do_not_translate: untouched().flat() };
 }
 
 function said() {
@@ -28,19 +32,25 @@ function say(text, wrong = false) {
 
 // ---------------------------------------------------------------- translating as one types
 function later() {
-  clearTimeout(state.timer);
-  clearTimeout(state.calm);
+  stop();
   state.timer = setTimeout(translate, PAUSE);
   count();
   remember();
 }
 
+// Nobody waits for what was asked about the text before.
+function stop() {
+  clearTimeout(state.timer);
+  clearTimeout(state.calm);
+  state.asking?.abort();
+  state.looking?.abort();
+  panel.close(false);
+}
+
 async function translate() {
   if (!state.languages.length) return undefined; // the page is not ready; `arrive` comes back to what was typed
   const text = $("source").value;
-  state.asking?.abort();
-  clearTimeout(state.calm);
-  panel.close(false);
+  stop();
   const mine = state.asking = new AbortController();
   const over = tooLong();
   if (!text.trim() || over) {
@@ -53,7 +63,7 @@ async function translate() {
     await detect(text, mine.signal);
     await receive(text, mine.signal);
     $("heard").textContent = said();
-    state.calm = setTimeout(() => look(mine), CALM);
+    state.calm = setTimeout(look, CALM);
   } catch (error) {
     if (error.name === "AbortError") return undefined;
     say(error.message, true);
@@ -79,9 +89,8 @@ async function receive(text, signal) {
     $("output").append(text);
     return say(`This is ${nameOf(target)} already.`);
   }
-  const fields = { q: text, source, target, glossary: Object.fromEntries(terms()), do_not_translate: untouched().flat() };
   let first = true;
-  for await (const { data } of events("stream", fields, signal)) {
+  for await (const { data } of events("stream", { q: text, source, target, ...wishes() }, signal)) {
     if (first) show([]);
     first = false;
     state.pieces.push(data);
@@ -129,7 +138,7 @@ function rewrite(piece, text, place) {
   (buttons[place] || buttons.at(-1))?.focus();
   say("The sentence was written anew from there.");
   $("heard").textContent = text;
-  look(state.asking);
+  look();
 }
 
 // One word at a time is a stop of the Tab key; arrows lead to the others.
@@ -151,13 +160,15 @@ function walk(event) {
 
 // ---------------------------------------------------------------- how sure the model was
 // After a while without typing, sentence by sentence; a service that cannot say so is left alone until the next text.
-async function look(turn) {
+async function look() {
+  state.looking?.abort();
   if (!$("sure").checked) return;
+  const { signal } = state.looking = new AbortController();
   for (const piece of state.pieces.filter((one) => one.text.trim() && !one.seen).slice(0, LOOKED)) {
     const text = piece.text;
     try {
-      const found = await panel.explained(piece);
-      if (state.asking !== turn) return;
+      const found = await panel.explained(piece, signal);
+      if (signal.aborted) return;
       if (piece.text !== text) continue; // written anew meanwhile
       piece.seen = found;
     } catch {
@@ -195,7 +206,7 @@ function switchSure() {
     button.title = "";
   }
   notice();
-  look(state.asking);
+  look();
 }
 
 // ---------------------------------------------------------------- files
@@ -204,6 +215,8 @@ async function upload(event) {
   const [file] = $("file").files, bar = $("progress"), form = new FormData();
   form.append("source", $("from").value);
   form.append("target", $("to").value);
+  form.append("glossary", JSON.stringify(Object.fromEntries(terms())));
+  for (const name of untouched().flat()) form.append("do_not_translate", name);
   form.append("file", file);
   bar.hidden = $("stop").hidden = false;
   bar.value = 0;
@@ -268,7 +281,10 @@ function remember() {
 
 function recall() {
   const fields = new URLSearchParams(location.hash.slice(1));
-  if (!fields.has("q")) return;
+  if (!fields.has("q")) {
+    if ($("source").value) later(); // typed before the page was ready
+    return;
+  }
   for (const [list, name] of [["from", "source"], ["to", "target"]]) {
     if ([...$(list).options].some((option) => option.value === fields.get(name))) $(list).value = fields.get(name);
     if (list === "from") fillTargets();
@@ -305,6 +321,7 @@ async function arrive() {
   $("file").accept = (state.settings.supportedFilesFormat ?? []).join(",");
   $("files").hidden = !state.settings.filesTranslation;
   document.querySelector("[data-view=comparing]").hidden = !state.settings.compare;
+  $("training").hidden = !state.settings.training;
   const options = state.languages.map(({ code, name }) => element("option", { value: code }, name));
   $("from").replaceChildren(element("option", { value: "auto" }, "Detect the language"), ...options);
   if (state.settings.language) $("from").value = state.settings.language.source.code;
@@ -318,7 +335,7 @@ function begin() {
   terms = editor($("glossary"), "glossary", ["Source term", "Target term"], later);
   untouched = editor($("untouched"), "untouched", ["Name"], later);
   $("sure").checked = kept("sure", true);
-  panel.begin({ direction, rewrite });
+  panel.begin({ direction, wishes, rewrite });
   comparing.begin(direction);
   $("source").addEventListener("input", later);
   $("from").addEventListener("change", () => { fillTargets(); later(); });

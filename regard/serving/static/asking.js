@@ -34,10 +34,11 @@ export async function ask(path, fields, signal) {
 export async function* events(path, fields, signal) {
   const answer = await answered(path, fields, signal);
   const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
-  let rest = "";
+  let rest = "", whole = false;
   try {
     for (;;) {
       const { value, done } = await reader.read();
+      if (done && whole) return;
       if (done) throw new Error("The answer broke off.");
       const blocks = (rest + value).split("\n\n");
       rest = blocks.pop();
@@ -45,9 +46,9 @@ export async function* events(path, fields, signal) {
         const lines = block.split("\n");
         const field = (name) => lines.find((line) => line.startsWith(`${name}: `)).slice(name.length + 2);
         const [kind, data] = [field("event"), JSON.parse(field("data"))];
-        if (kind === "end") return;
         if (kind === "error") throw new Error(data.error);
-        yield { kind, data };
+        if (kind === "end") whole = true;
+        else yield { kind, data };
       }
     }
   } finally {

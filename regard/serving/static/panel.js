@@ -1,15 +1,15 @@
 // The chosen word: which source words it comes from, what else could stand there, and the sentence anew from there.
 import { address, ask } from "./asking.js";
 import { $, element, keep, kept } from "./dom.js";
-import { attention, openings, probability, rise, words } from "./words.js";
+import { shared } from "./shared.js";
+import { attention, linked, openings, probability, rise, words } from "./words.js";
 
-const PARTS = ["attention", "rise", "others"];
-const MOST = 60; // explanations that are kept
-const known = new Map(); // question → promise of its explanation
-let chosen = null; // { piece, place, button }
+const PARTS = ["attention", "alignment", "rise", "others"];
+let chosen = null; // { piece, place, button, asking }
 let host = null;
 
-// `told.direction()` says between which languages; `told.rewrite(piece, text, place)` puts a sentence in place of another.
+// `told.direction()` says between which languages, `told.wishes()` which terms are to be followed;
+// `told.rewrite(piece, text, place)` puts a sentence in place of another.
 export function begin(told) {
   host = told;
   $("word-close").addEventListener("click", () => close(true));
@@ -23,7 +23,7 @@ export function begin(told) {
     turn(next);
     $(`tab-${next}`).focus();
   });
-  $("heads").open = kept("heads", false);
+  $("heads").open = kept("heads", true);
   $("heads").addEventListener("toggle", () => {
     keep("heads", $("heads").open);
     if (chosen) look(chosen);
@@ -31,21 +31,14 @@ export function begin(told) {
 }
 
 // What the model did with a sentence, asked once: { source, text } in, the explanation out.
-export function explained(piece, more = {}) {
-  const question = { q: piece.source, target_text: piece.text, ...host.direction(), check: true, ...more };
-  const name = JSON.stringify(question);
-  if (!known.has(name)) {
-    if (known.size >= MOST) known.delete(known.keys().next().value);
-    const answer = ask("explain", question);
-    known.set(name, answer);
-    answer.catch(() => known.delete(name)); // it may be answered the next time
-  }
-  return known.get(name);
+export function explained(piece, signal, more = {}) {
+  return shared("explain", { q: piece.source, target_text: piece.text, ...host.direction(), check: true, ...more }, signal);
 }
 
 export function open(piece, place, button) {
-  close(false);
-  chosen = { piece, place, button };
+  const before = chosen;
+  before?.button.setAttribute("aria-pressed", "false");
+  chosen = { piece, place, button, asking: new AbortController() };
   button.setAttribute("aria-pressed", "true");
   $("word-title").textContent = button.textContent;
   $("word-title").lang = $("to").value;
@@ -54,13 +47,15 @@ export function open(piece, place, button) {
   $("word").scrollIntoView({ block: "nearest" });
   for (const list of [$("openings"), $("endings"), $("explanation")]) list.replaceChildren();
   turn(PARTS.find((part) => $(`tab-${part}`).getAttribute("aria-selected") === "true"));
-  explained(piece).then((found) => {
+  explained(piece, chosen.asking.signal).then((found) => {
     if (chosen?.button === button) $("word-sure").textContent = `probability ${percent(probability(found, place))}`;
   }).catch(() => {}); // the part that is shown says so
+  before?.asking.abort(); // but for what this word asks too
 }
 
 export function close(back) {
   if (!chosen) return;
+  chosen.asking.abort();
   $("word").hidden = true;
   chosen.button.setAttribute("aria-pressed", "false");
   if (back) chosen.button.focus();
@@ -99,9 +94,13 @@ function light(part, sentence, values, notes) {
     return span;
   });
   const line = $(`part-${part}`).querySelector(".lit");
-  line.replaceChildren(...spans.flatMap((span) => [span, " "]));
+  line.replaceChildren(...spaced(spans));
   line.lang = host.direction().source;
   say(part, strongest.length ? `Strongest: ${strongest.map((i) => `${sentence[i].text} ${notes[i]}`).join(", ")}` : "");
+}
+
+function spaced(spans) {
+  return spans.flatMap((span) => [span, " "]);
 }
 
 function dim(part, piece) {
@@ -118,20 +117,42 @@ async function fill(part, one, promise, show) {
   }
 }
 
+// The layer that aligns best is the one that the pages of files begin with too.
 function showAttention(one) {
   dim("attention", one.piece);
-  fill("attention", one, explained(one.piece), (found) => {
-    const shares = attention(found, one.place);
+  $("layer").textContent = "";
+  const both = Promise.all([explained(one.piece, one.asking.signal), script()]);
+  fill("attention", one, both, ([found, pages]) => {
+    const layer = found.attention.some((block) => block.kind === "cross") && pages?.bestLayer(found, "cross");
+    const shares = layer ? attention(found, one.place, layer) : null;
     if (!shares) return say("attention", "This model has no attention to look at; RISE measures what it depends on.");
+    $("layer").textContent = `: layer ${layer}, which aligns best, the mean of its heads`;
     light("attention", found.source.words, shares, shares.map(percent));
     return look(one);
+  });
+}
+
+function showAlignment(one) {
+  const { piece, place } = one, target = words(piece.text), source = words(piece.source);
+  const marked = (part, side, kindOf) => $("part-alignment").querySelector(part).replaceChildren(
+    ...spaced(side.map((word, i) => element("span", { class: kindOf(i) }, word.text))));
+  dim("alignment", piece);
+  $("part-alignment").querySelector(".written").lang = host.direction().target;
+  marked(".written", target, (i) => i === place && "link");
+  say("alignment", "");
+  const answer = shared("align", { q: [piece.source], s: [piece.text], ...host.direction() }, one.asking.signal);
+  fill("alignment", one, answer, ({ alignments: [links] }) => {
+    const { sources, targets } = linked(links, place), texts = [...sources].map((i) => source[i]?.text);
+    marked(".lit", source, (i) => sources.has(i) && "link");
+    marked(".written", target, (i) => (i === place ? "link" : targets.has(i) && "near"));
+    say("alignment", texts.length ? `${target[place].text} ↔ ${texts.join(", ")}` : "No source word stands for it.");
   });
 }
 
 function showRise(one) {
   dim("rise", one.piece);
   say("rise", "Measuring: words are left out, again and again …");
-  fill("rise", one, explained(one.piece, { method: "rise" }), (found) => {
+  fill("rise", one, explained(one.piece, one.asking.signal, { method: "rise" }), (found) => {
     const map = rise(found, one.place);
     if (!map) return say("rise", "This service does not measure that.");
     const note = (value, i) => value.toFixed(2) + (map.errors ? ` ± ${map.errors[i].toFixed(2)}` : "");
@@ -140,26 +161,26 @@ function showRise(one) {
 }
 
 // All layers and heads, by the same script as the pages that `regard explain` writes.
-let renderer = null;
+let loaded = null;
 
-function view() {
-  renderer ??= new Promise((resolve) => {
-    const script = element("script", { src: address("static/explain_page.js") });
-    script.addEventListener("load", () => resolve(window.Regard?.explanation ?? null));
-    script.addEventListener("error", () => resolve(null));
-    document.head.append(element("link", { rel: "stylesheet", href: address("static/explain_page.css") }), script);
+function script() {
+  loaded ??= new Promise((resolve) => {
+    const made = element("script", { src: address("static/explain_page.js") });
+    made.addEventListener("load", () => resolve(window.Regard ?? null));
+    made.addEventListener("error", () => resolve(null));
+    document.head.append(element("link", { rel: "stylesheet", href: address("static/explain_page.css") }), made);
   });
-  return renderer;
+  return loaded;
 }
 
 async function look(one) {
-  const draw = await view();
-  $("heads").hidden = !draw;
-  if (!draw || !$("heads").open || chosen !== one || $("explanation").childElementCount) return;
-  await fill("attention", one, explained(one.piece), (found) => {
+  const pages = await script();
+  $("heads").hidden = !pages;
+  if (!pages || !$("heads").open || chosen !== one || $("explanation").childElementCount) return;
+  await fill("attention", one, explained(one.piece, one.asking.signal), (found) => {
     const root = element("div");
     $("explanation").replaceChildren(root);
-    draw(root, found).activate("target", one.place);
+    pages.explanation(root, found).activate("target", one.place);
   });
 }
 
@@ -167,13 +188,13 @@ async function look(one) {
 function showOthers(one) {
   say("others", "");
   const { piece, place } = one;
-  fill("others", one, explained(piece), (found) => {
+  fill("others", one, explained(piece, one.asking.signal), (found) => {
     $("openings").replaceChildren(...openings(found, place).map((other) =>
       choice([other.text], percent(other.probability), other.probability, () => rewrite(one, other.prefix))));
   });
   const prefix = piece.text.slice(0, words(piece.text)[place].start).trimEnd();
-  const question = { q: piece.source, ...host.direction(), prefix, alternatives: 5 };
-  fill("others", one, ask("alternatives", question), ({ candidates }) => {
+  const question = { q: piece.source, ...host.direction(), ...host.wishes(), prefix, alternatives: 5 };
+  fill("others", one, ask("alternatives", question, one.asking.signal), ({ candidates }) => {
     const texts = [...new Set(candidates.map((candidate) => candidate.text))].filter((text) => text !== piece.text);
     $("endings").replaceChildren(...texts.map((text) =>
       choice([element("s", {}, text.slice(0, prefix.length)), text.slice(prefix.length)], "", 0,
@@ -193,10 +214,10 @@ function choice(parts, note, share, act) {
 
 async function rewrite(one, prefix) {
   say("others", "Writing it anew …");
-  const question = { q: one.piece.source, ...host.direction(), prefix, alternatives: 0 };
-  await fill("others", one, ask("alternatives", question), ({ candidates }) => {
+  const question = { q: one.piece.source, ...host.direction(), ...host.wishes(), prefix, alternatives: 0 };
+  await fill("others", one, ask("alternatives", question, one.asking.signal), ({ candidates }) => {
     host.rewrite(one.piece, candidates[0].text, one.place);
   });
 }
 
-const SHOWN = { attention: showAttention, rise: showRise, others: showOthers };
+const SHOWN = { attention: showAttention, alignment: showAlignment, rise: showRise, others: showOthers };

@@ -3,6 +3,7 @@ import { ask } from "./asking.js";
 import { Chart, number } from "./chart.js";
 import { $, element } from "./dom.js";
 import * as film from "./film.js";
+import * as samples from "./samples.js";
 
 const EVERY = 1000; // milliseconds between two questions
 const SILENT = 300; // seconds without an event after which a run may be gone
@@ -150,8 +151,8 @@ async function recipe() {
   $("name").textContent = told.name;
   $("recipe").hidden = told.recipe === null;
   $("recipe").querySelector("pre").textContent = told.recipe ?? "";
-  const nav = document.querySelector(".top nav");
-  if (told.report && !nav.children.length) nav.append(element("a", { href: "report" }, "Report"));
+  $("report").hidden = !told.report;
+  $("service").hidden = !told.service;
 }
 
 async function poll() {
@@ -164,6 +165,7 @@ async function poll() {
     if (fresh) {
       tiles();
       curves();
+      samples.show(run.validations);
     }
     if (await reel.fetch(film.add, film.clear)) film.show();
     show();

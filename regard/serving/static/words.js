@@ -26,18 +26,21 @@ export function gathered(explanation, place, matrix, power = 1) {
   return found;
 }
 
-// Where the model looked while it wrote a word: a share for each source word, which sum to 1; null: nothing is known.
-export function attention(explanation, place) {
-  const map = explanation.saliency?.find((one) => one.method === "attention");
-  const matrices = map ? [map.values]
-    : explanation.attention.filter((block) => block.kind === "cross").map((block) => block.weights);
-  if (!matrices.length) return null;
+// Where the heads of a layer looked while the model wrote a word: a share for each source word, which sum to 1; null:
+// nothing is known.
+export function attention(explanation, place, layer) {
   const found = explanation.source.words.map(() => 0);
-  for (const matrix of matrices) {
-    gathered(explanation, place, matrix).forEach((value, i) => { found[i] += Math.max(value, 0); });
+  for (const block of explanation.attention.filter((one) => one.kind === "cross" && one.layer === layer)) {
+    gathered(explanation, place, block.weights).forEach((value, i) => { found[i] += value; });
   }
   const total = found.reduce((a, b) => a + b, 0);
   return total > 0 ? found.map((value) => value / total) : null;
+}
+
+// Of links [source word, target word], the source words of one target word, and the target words that share them.
+export function linked(links, place) {
+  const sources = new Set(links.filter(([, target]) => target === place).map(([source]) => source));
+  return { sources, targets: new Set(links.filter(([source]) => sources.has(source)).map(([, target]) => target)) };
 }
 
 // What a word loses on average where a source word is left out, and the standard error of that; null: not measured.
