@@ -1,8 +1,8 @@
 """Texts of many clients, translated together: those of one length, as soon as a worker is free.
 
-While workers are busy texts wait, and so there is a choice. A batch takes no more of them than leaves as many to wait
-as are being translated: who is done then begins again at once. Where few wait, a worker waits a moment more, for as
-long as others come. The queue has an end: a text that does not fit is refused at once, not late.
+While workers are busy texts wait, and those who were just answered ask again: a worker that is free waits a moment, for
+as long as they come. A batch takes its share of all texts, where one share waits: so there is a choice of lengths. The
+queue has an end: a text that does not fit is refused at once, not late.
 """
 
 import asyncio
@@ -15,10 +15,10 @@ from typing import Any, Protocol, runtime_checkable
 from regard.serving.pool import Pool, WorkerProcess, WorkerRefusedError
 
 COMPANY_SECONDS = 0.003  # in which another text comes, or the batch begins without it
-COMPANY_AT_MOST = 0.03
+COMPANY_AT_MOST = 0.05
 CHARACTERS = 8000  # of a batch, each text counting as long as the longest; at least one text
 TEXTS = 64
-ENOUGH = 16  # texts that fill a batch: more are worth less than some that wait
+ENOUGH = 16  # texts that are no longer shared out: smaller batches cost more than a choice of lengths saves
 TURNS = 3  # that a text is passed over for others of a better length
 AGAIN_SECONDS = 0.1  # after which a worker is told again to give up: it may not have begun when it was told
 PATIENCE_SECONDS = 5.0  # after which one that does not listen is ended
@@ -106,21 +106,21 @@ class Batcher:
                 self._come.clear()
                 await self._come.wait()
             await self._company()
-            fair = ceil(len(self.waiting) / (1 + self.pool.free.qsize()))  # workers that are free get as many
-            items, self.waiting = choose(self.waiting, min(fair, self._enough()))
+            items, self.waiting = choose(self.waiting, self._share())
             if items:
                 return items
 
-    def _enough(self) -> int:
-        """The texts of a batch, where half of all wait while the others are with the workers."""
-        half = ceil((len(self.waiting) + self.running) / (2 * len(self.pool.workers)))
-        return min(max(half, ENOUGH), TEXTS)
+    def _share(self) -> int:
+        """The texts of the next batch: workers that are free get as many, and a share waits while all are busy."""
+        fair = ceil(len(self.waiting) / (1 + self.pool.free.qsize()))
+        some = ceil((len(self.waiting) + self.running) / (1 + len(self.pool.workers)))
+        return min(fair, max(some, ENOUGH), TEXTS)
 
     async def _company(self) -> None:
-        """Waits while more texts come: those who were just answered ask again, and a large batch serves all sooner."""
+        """Waits while more texts come, unless there is a choice already."""
         before, clock = 0, asyncio.get_running_loop().time
         until = clock() + COMPANY_AT_MOST
-        while before < len(self.waiting) < self._enough() and clock() < until:
+        while before < len(self.waiting) < 2 * TEXTS and clock() < until:
             before = len(self.waiting)
             await asyncio.sleep(COMPANY_SECONDS)
 
