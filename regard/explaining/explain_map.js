@@ -148,27 +148,30 @@ Regard.drawing = (() => {
   }
 
   // ------------------------------------------------------------ curves
-  // Labels side by side: where the middle of each is, and how much room all need.
-  function spread(widths) {
-    let width = 8;
-    const centres = widths.map((own) => {
-      const room = Math.max(own, 14);
-      width += room + 10;
-      return width - 10 - room / 2;
+  const GAP = 10; // px between two labels, at least
+  const needed = (widths) => widths.reduce((sum, own) => sum + own + GAP, GAP);
+
+  // Where the middle of each label is, if all stand side by side over the whole width.
+  function spread(widths, width) {
+    const gap = (width - needed(widths)) / widths.length + GAP;
+    let left = GAP / 2 - gap / 2;
+    return widths.map((own) => {
+      const middle = left + gap + own / 2;
+      left += gap + own;
+      return middle.toFixed(1);
     });
-    return { centres, width };
   }
 
   // Columns above, rows below, a curve for each link that is not faint. `touched(label, side, place, above)` hears the pointer.
   function curves({ rows, columns, values, peak, row, column }, touched) {
-    const [above, below] = [columns, rows].map((line) => spread(widths(line, 14)));
-    const width = Math.max(above.width, below.width);
-    const middle = (line, i) => (line.centres[i] + (width - line.width) / 2).toFixed(1);
+    const sizes = [columns, rows].map((line) => widths(line, 14).map((own) => Math.max(own, 14)));
+    const width = Math.max(...sizes.map(needed));
+    const [above, below] = sizes.map((line) => spread(line, width)); // what corresponds is close, however long the other
     const links = values.flatMap((one, q) => one.map((value, k) => ({ q, k, value })))
       .filter(({ value }) => Math.abs(value) >= FAINT * peak)
       .sort((a, b) => Math.abs(b.value) - Math.abs(a.value)).slice(0, LINKS);
     const paths = links.map(({ q, k, value }) => {
-      const x = middle(above, k), y = middle(below, q);
+      const x = above[k], y = below[q];
       return draw("path", {
         d: `M${x} 26C${x} ${HEIGHT / 2} ${y} ${HEIGHT / 2} ${y} ${HEIGHT - 26}`, "data-q": q, "data-k": k,
         "stroke-opacity": (Math.abs(value) / peak).toFixed(3), class: value < 0 ? "against" : "",
@@ -176,8 +179,8 @@ Regard.drawing = (() => {
     });
     const label = (group, x, y) => draw("text", { x, y }, longest(group.label));
     const labels = [
-      ...columns.map((group, k) => touched(label(group, middle(above, k), 18), column, k, true)),
-      ...rows.map((group, q) => touched(label(group, middle(below, q), HEIGHT - 8), row, q, false)),
+      ...columns.map((group, k) => touched(label(group, above[k], 18), column, k, true)),
+      ...rows.map((group, q) => touched(label(group, below[q], HEIGHT - 8), row, q, false)),
     ];
     const size = { viewBox: `0 0 ${Math.ceil(width)} ${HEIGHT}`, width: Math.ceil(width), height: HEIGHT, "aria-hidden": "true" };
     return draw("svg", size, draw("g", {}, ...paths), ...labels);
