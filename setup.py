@@ -18,7 +18,7 @@ setup(
         Extension(
             "regard.native._native",
             sorted(map(str, FOLDER.glob("*.c"))),
-            depends=[str(FOLDER / "native.h")],
+            depends=sorted(map(str, FOLDER.glob("*.h"))),
             extra_compile_args=FLAGS,
             optional=True,  # without a compiler the package works too, only slower
         )

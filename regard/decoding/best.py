@@ -1,11 +1,14 @@
 """The likeliest tokens of long rows, found without sorting the rows: torch's own topk and argmax are slow there."""
 
+from typing import Any, Protocol, runtime_checkable
+
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
-from torch import Tensor
+from torch import Tensor, nn
 
-from regard.native.inference import Native
+from regard.layers.embedding import TiedOutput
+from regard.native.inference import Panels, native
 
 HEIGHT = 64  # entries of a stack
 SMALL, LARGE = 1e-30, 1e30  # a sum of exponentials between these has lost nothing
@@ -35,20 +38,38 @@ def likeliest(x: Float[Tensor, "rows n"]) -> Int[Tensor, " rows"]:
     return stack * HEIGHT + stacks[torch.arange(len(x), device=x.device), stack].argmax(1)
 
 
-def best_of_logits(
-    native: Native,
-    logits: Float[Tensor, "rows n"],
+@runtime_checkable
+class Packed(Protocol):
+    """An output layer that keeps its weight in panels, too, if C can compute with it."""
+
+    @property
+    def panels(self) -> Panels | None: ...
+
+
+def packed(layer: Any) -> Panels | None:
+    """The layer in panels, made now if it is a plain product; none where C cannot compute with it."""
+    if isinstance(layer, nn.Linear | TiedOutput) and layer.weight.dtype == torch.float32 and layer.weight.is_cpu:
+        return Panels(layer.weight.detach().mT, None if layer.bias is None else layer.bias.detach()) if native else None
+    return layer.panels if native and isinstance(layer, Packed) else None
+
+
+def best_of_features(
+    features: Float[Tensor, "rows d"],
+    layer: Panels,
+    more: Float[Tensor, " rows"] | None,
     total: Float[Tensor, "sentences w"],
     never: Int[Tensor, " b"],
     k: int,
 ) -> tuple[Float[Tensor, "sentences k"], Int[Tensor, "sentences k"], Int[Tensor, "sentences k"], Tensor]:
-    """`best_continuations` of log_softmax(logits) without the columns `never`, in one pass, and the log p of each.
+    """`best_continuations` of log_softmax(x W + b) without the columns `never`, and the log p of each.
 
-    Where fewer than k are possible, −∞ stands for the others, in row and column 0. A row with a NaN has none.
+    The last column is `more` than x W + b. Where fewer than k are possible, −∞ stands for the others, in row and column
+    0. A row with a NaN has none.
     """
-    sums, steps, places = native.best(logits, total, never, k)
+    assert native
+    sums, steps, places = native.best_of_product(features.contiguous(), layer, more, total.contiguous(), never, k)
     places.clamp_(min=0)
-    return sums, places // logits.shape[1], places % logits.shape[1], steps
+    return sums, places // layer.columns, places % layer.columns, steps
 
 
 def best_continuations(

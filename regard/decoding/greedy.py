@@ -7,10 +7,11 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from regard.decoding.best import likeliest
+from regard.decoding.best import likeliest, packed
 from regard.decoding.search import WASTE, check_lengths, stuck
 from regard.decoding.shortlist import Narrowed
 from regard.models.interface import Decoder, Memory
+from regard.native.inference import Panels, native
 
 
 @torch.no_grad()
@@ -31,17 +32,16 @@ def greedy_search(
     """
     check_lengths(max_lengths, memory)
     output, ids = narrow or decoder.output, narrow.ids if narrow else None
-    banned = torch.tensor(list(never), dtype=torch.long)
+    panels = packed(output)
+    others = [len(narrow.ids)] if narrow and narrow.others and panels else []
+    banned = torch.tensor([*never, *others], dtype=torch.long)
     state, last = decoder.begin(memory), max_lengths.new_full((len(max_lengths), 1), bos, dtype=torch.long)
     written: list[list[int]] = [[] for _ in max_lengths]
     rows, live, limits = list(range(len(written))), set(range(len(written))), max_lengths.tolist()
     while live:
         features, state = decoder.features(last, state)
-        logits = output(features[:, -1])
-        if len(banned):
-            logits = logits.index_fill_(1, banned, -torch.inf)
-        column = likeliest(logits)
-        refuse_stuck(logits.gather(1, column[:, None]), rows)
+        most, column = likeliest_of(features[:, -1], output, panels, banned)
+        refuse_stuck(most, rows)
         last = (column if ids is None else ids[column])[:, None]
         for sentence, token in zip(rows, last[:, 0].tolist(), strict=True):
             if sentence in live:
@@ -54,7 +54,20 @@ def greedy_search(
     return written
 
 
-def refuse_stuck(best: Float[Tensor, "rows 1"], sentences: Sequence[int]) -> None:
+def likeliest_of(
+    features: Float[Tensor, "rows d"], output: Any, panels: Panels | None, banned: Int[Tensor, " b"]
+) -> tuple[Float[Tensor, " rows"], Int[Tensor, " rows"]]:
+    """The largest logit of each row, and its column."""
+    if native and panels:
+        return native.largest_of_product(features.contiguous(), panels, banned)
+    logits = output(features)
+    if len(banned):
+        logits = logits.index_fill_(1, banned, -torch.inf)
+    column = likeliest(logits)
+    return logits.gather(1, column[:, None])[:, 0], column
+
+
+def refuse_stuck(best: Float[Tensor, " rows"], sentences: Sequence[int]) -> None:
     """Where even the best logit is not finite, everything is forbidden or the model computes NaN."""
     finite = best.isfinite()
     if not finite.all():

@@ -11,15 +11,14 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from regard.decoding.best import best_continuations, best_of_logits, log_softmax_
+from regard.decoding.best import best_continuations, best_of_features, log_softmax_, packed
 from regard.decoding.options import SearchOptions
 from regard.decoding.shortlist import Narrowed
 from regard.errors import DecodingError
 from regard.models.interface import Decoder, Memory, State
-from regard.native.inference import native
 
 WASTE = 0.1  # of the rows may be over before they are dropped
-ROWS = 80  # that go through the output layer at a time
+ROWS = 80  # that go through the output layer at a time: what it gives for all would not fit into the cache
 
 
 @dataclass(frozen=True)
@@ -152,23 +151,44 @@ Continuations = tuple[Tensor, Tensor, Tensor, Tensor]
 Choose = Callable[[Tensor, Beam, int], Continuations]
 
 
-def extend(
-    beam: Beam, features: Float[Tensor, "rows d"], choose: Choose, candidates: int, ids: Int[Tensor, " columns"] | None
-) -> tuple[Beam, Int[Tensor, "n k"]]:
+def extend(beam: Beam, found: Continuations, ids: Int[Tensor, " columns"] | None) -> tuple[Beam, Int[Tensor, "n k"]]:
     """Each sentence's best continuations by one token, best first, and which hypothesis each of them continues.
 
-    `ids` are the tokens that the columns stand for; none: each for itself. The probabilities of all rows together
-    would not fit into the processor's cache: a few sentences are finished at a time.
+    `ids` are the tokens that the columns stand for; none: each for itself.
     """
-    n, width = beam.total.shape
-    count, found = max(1, ROWS // width), []
-    for start in range(0, n, count):
-        part = beam.part(slice(start, start + count))
-        found.append(choose(features[start * width : (start + count) * width], part, candidates))
-    total, parent, column, step = (torch.cat(parts) for parts in zip(*found, strict=True))
+    total, parent, column, step = found
     old = beam.pick(parent)
     tokens = torch.cat([old.tokens, (column if ids is None else ids[column])[..., None]], dim=-1)
     return Beam(beam.sentences, total, tokens, torch.cat([old.log_probs, step[..., None]], dim=-1)), parent
+
+
+def free(layer: Any, narrow: Narrowed | None, never: Int[Tensor, " b"] | None) -> Choose | None:
+    """The likeliest of this output layer, where nothing is asked but that some columns are never chosen, in one pass.
+
+    None where more is asked, or C cannot compute with the layer.
+    """
+    panels = packed(layer) if never is not None else None
+    if panels is None or never is None:
+        return None
+
+    def chosen(features: Float[Tensor, "rows d"], beam: Beam, k: int) -> Continuations:
+        return best_of_features(features, panels, narrow.more(features) if narrow else None, beam.total, never, k)
+
+    return chosen
+
+
+def piecewise(choose: Choose) -> Choose:
+    """The same, for a few sentences at a time."""
+
+    def in_parts(features: Float[Tensor, "rows d"], beam: Beam, k: int) -> Continuations:
+        n, width = beam.total.shape
+        count = max(1, ROWS // width)
+        parts = (slice(start, start + count) for start in range(0, n, count))
+        found = [choose(features[part.start * width : part.stop * width], beam.part(part), k) for part in parts]
+        total, parent, column, step = (torch.cat(pieces) for pieces in zip(*found, strict=True))
+        return total, parent, column, step
+
+    return in_parts
 
 
 def attainable(
@@ -343,12 +363,8 @@ def beam_search(
     state, last = decoder.begin(memory), max_lengths.new_full((n, 1), bos, dtype=torch.long)
     beam, ids = nothing_yet(n, device), narrow.ids if narrow else None
 
-    never = banned(adjust, narrow) if native and not pick and not forced.shape[1] else None
-
-    def choose(features: Float[Tensor, "rows d"], part: Beam, k: int) -> Continuations:
+    def constrained(features: Float[Tensor, "rows d"], part: Beam, k: int) -> Continuations:
         logits = narrow.logits(features) if narrow else decoder.output(features)
-        if native and never is not None and logits.dtype == torch.float32 and logits.device.type == "cpu":
-            return best_of_logits(native, logits.contiguous(), part.total.contiguous(), never, k)
         log_probs = constrain(log_softmax_(logits)[:, : len(narrow.ids) if narrow else None], part, forced, adjust)
         total, parent, column = best(log_probs, part, k)
         # Not total − the total before: it would be rounded.
@@ -357,10 +373,12 @@ def beam_search(
         ]
         return total, parent, column, step
 
+    never = banned(adjust, narrow) if not pick and not forced.shape[1] else None
+    choose = free(narrow or decoder.output, narrow, never) or piecewise(constrained)
     while len(beam.sentences):
         features, state = decoder.features(last, state)
         # Each live hypothesis ends in one way only, so twice the width holds `width` that go on.
-        grown, parent = extend(beam, features[:, -1], choose, 2 * width, ids)
+        grown, parent = extend(beam, choose(features[:, -1], beam, 2 * width), ids)
         check_possible(grown.total, beam)
         ends = grown.tokens[..., -1] == eos
         collect(grown, ends, found, width)

@@ -6,6 +6,7 @@ Jean et al. 2015, §3.2. What the lexicon learned at training says which target 
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -16,24 +17,25 @@ from torch import Tensor
 from regard.data.examples import Example
 from regard.data.lexicon import best_targets, estimate, link, most_frequent, telling
 from regard.models.interface import OutputLayer
+from regard.native.inference import Panels
 from regard.text.special import EOS
 from regard.text.tokeniser import Tokeniser
 
 SMALLEST = 1000  # target ids; the list of a batch would hardly be shorter
 FREQUENT = 1000  # target ids that are always listed, at most, and no more than `SHARE` of the vocabulary
 SHARE = 1 / 8
-LIKELY = 50  # target ids of each source id, at most
+LIKELY = 12  # target ids of each source id, at most: BLEU on Multi30k's dev set was the same with 12, 20 and 50
 LEAST = 0.001  # p(t | s) of the least likely of them
 
 
-def log_sum_exp_of_many(mean: Float[Tensor, " n"], variance: Float[Tensor, " n"], count: int) -> Float[Tensor, " n"]:
-    """log Σ exp z ≈ log count + mean + σ²/2 for `count` values z that lie as a Gaussian has them.
+def log_sum_exp_of_many(variance: Float[Tensor, " n"], count: int) -> Float[Tensor, " n"]:
+    """log Σ exp (z − mean) ≈ log count + σ²/2 for `count` values z that lie as a Gaussian has them.
 
     σ²/2 counts up to log count. What is beyond would be the weight of a tail that so few values do not reach: they
     "freeze" (Derrida 1981). So one value is exactly its mean.
     """
     most = math.log(count)
-    return (variance / 2).clamp_(0, most).add_(most).add_(mean)
+    return (variance / 2).clamp_(0, most).add_(most)
 
 
 @dataclass(frozen=True)
@@ -93,11 +95,22 @@ class Narrowed:
         all logits. That is larger than their own, for the likely ids are listed, and about makes up for their heavy
         tail.
         """
-        if not self.others:
+        more = self.more(features)
+        if more is None:
             return self(features)
         logits = F.linear(features, self._weight, self._bias)
-        logits[:, -1] = log_sum_exp_of_many(logits[:, -1], self._spread.variance(features), self.others)
+        logits[:, -1] += more
         return logits
+
+    def more(self, features: Float[Tensor, "rows d"]) -> Float[Tensor, " rows"] | None:
+        """log Σ exp of the logits of all others, less their mean; none if there are no others."""
+        return log_sum_exp_of_many(self._spread.variance(features), self.others) if self.others else None
+
+    @cached_property
+    def panels(self) -> Panels | None:
+        """The columns of `logits`, without what is `more`."""
+        weight, bias = (self._weight, self._bias) if self.others else (self.weight, self.bias)
+        return Panels(weight.mT, bias) if weight.dtype == torch.float32 and weight.is_cpu else None
 
     def columns_of(self, table: Int[Tensor, "n p"]) -> Int[Tensor, "n p"]:
         """Every id, all of them listed, as its column; −1, which is no id, stays."""

@@ -12,29 +12,25 @@ from torch import Tensor, nn
 
 from regard.layers.feedforward import FeedForward
 from regard.layers.residual import PostNorm, PreNorm
-from regard.native.inference import Native
+from regard.native.inference import Native, Panels
 
 
 @dataclass(frozen=True)
 class Affine:
-    """x W + b, with W as one row of x reads it."""
+    """x W + b, with W packed."""
 
-    weight: Float[Tensor, "d e"]
-    bias: Float[Tensor, " e"]
+    panels: Panels
     native: Native
 
     @classmethod
     def of(cls, linear: nn.Linear, native: Native) -> "Affine":
         """A layer without a bias has one of zeros here: inference.c always adds one."""
         bias: Tensor | None = linear.bias
-        zeros = linear.weight.new_zeros(linear.out_features)
-        return cls(linear.weight.detach().mT.contiguous(), zeros if bias is None else bias.detach(), native)
+        return cls(Panels(linear.weight.detach().mT, None if bias is None else bias.detach()), native)
 
     def __call__(self, x: Float[Tensor, "n d"], least: float = -math.inf) -> Float[Tensor, "n e"]:
         """max(x W + b, least)."""
-        found = x @ self.weight
-        self.native.shift(found, self.bias, least)
-        return found
+        return self.native.product(x, self.panels, least)
 
 
 @dataclass(frozen=True)
@@ -64,9 +60,10 @@ class Joint:
 
     def __call__(self, x: Float[Tensor, "n d"], found: Float[Tensor, "n e"]) -> Float[Tensor, "n d"]:
         """What the next sub-layer reads; x is written over."""
-        x.addmm_(found, self.last.weight)
-        out, norm = torch.empty_like(x) if self.pre else x, self.norm
-        self.last.native.norm(x, self.last.bias, norm.gain, norm.shift, norm.epsilon, out)
+        native, panels, norm = self.last.native, self.last.panels, self.norm
+        native.add_product(x, found, panels)
+        out = torch.empty_like(x) if self.pre else x
+        native.norm(x, panels.bias[: panels.columns], norm.gain, norm.shift, norm.epsilon, out)
         return out
 
 

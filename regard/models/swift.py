@@ -18,16 +18,14 @@ from regard.layers.feedforward import FeedForward
 from regard.models.interface import Memory, OutputLayer
 from regard.models.lean import Affine, Inner, Joint, joints
 from regard.models.transformer import DecoderLayer, TransformerDecoder
-from regard.native.inference import Native, Weights
-
-FEW = 4  # rows for which a step is one call: reading the weights takes all the time
+from regard.native.inference import LayerWeights, Native, Panels, Weights
 
 
 @dataclass(frozen=True)
 class Sources:
-    """The memory of m sentences of up to s tokens: which of its entries are real, and each layer's view of it.
+    """The real entries of the memory of m sentences of up to s tokens, in each layer's view; padding has none.
 
-    The first counts[i] of places[i] are the positions that sentence i has.
+    The first counts[i] of places[i] are the entries of sentence i.
     """
 
     places: Int32[Tensor, "m s"]
@@ -64,16 +62,14 @@ class SwiftLayer:
         )
         self.after_attention, self.after_cross, self.after_feedforward = joints
 
-    def weights(self) -> list[Tensor]:
+    def weights(self) -> LayerWeights:
         """All but those of the memory, in the order in which they are met."""
-        found = []
-        for affine, joint in (
-            (self.packed, self.after_attention),
-            (self.query, self.after_cross),
-            (self.inner.affine, self.after_feedforward),
-        ):
-            found += [affine.weight, affine.bias, joint.last.weight, joint.last.bias, joint.norm.gain, joint.norm.shift]
-        return found
+        firsts = (self.packed, self.query, self.inner.affine)
+        joints = (self.after_attention, self.after_cross, self.after_feedforward)
+        return [
+            (first.panels, joint.last.panels, joint.norm.gain, joint.norm.shift)
+            for first, joint in zip(firsts, joints, strict=True)
+        ]
 
     def __call__(
         self,
@@ -114,19 +110,23 @@ class SwiftDecoder:
         weights = [layer.weights() for layer in self.layers]
         alike = rectified and len(heads) == 1
         self.weights = Weights(weights, heads.pop(), self.first is None, norm.epsilon) if alike else None
-        self.output: OutputLayer = Output(decoder.output)
+        self.output: OutputLayer = Output(decoder.output, native)
 
     def begin(self, memory: Memory) -> SwiftState:
-        values = memory.values.flatten(0, 1)
+        real = memory.values[memory.mask]
+        entries = memory.mask.flatten().cumsum(0, dtype=torch.int32).view_as(memory.mask) - 1
         sources = Sources(
-            places=memory.mask.logical_not().to(torch.uint8).argsort(stable=True, dim=1).to(torch.int32),
+            places=entries.gather(1, memory.mask.logical_not().to(torch.uint8).argsort(stable=True, dim=1)),
             counts=memory.mask.sum(1, dtype=torch.int32),
-            seen=tuple(layer.remembered(values) for layer in self.layers),
+            seen=tuple(layer.remembered(real) for layer in self.layers),
         )
         sentence = torch.arange(len(memory.mask), dtype=torch.int32)
         return SwiftState(((),) * len(self.layers), sentence.new_empty(len(sentence), 0), sentence, sources)
 
     def features(self, tokens: Int[Tensor, "n t"], state: SwiftState) -> tuple[Float[Tensor, "n t d"], SwiftState]:
+        if tokens.shape[1] == 1:
+            x, state = self.step(tokens, state)
+            return x[:, None], state
         found = []
         for token in torch.split(tokens, 1, 1):
             x, state = self.step(token, state)
@@ -138,7 +138,7 @@ class SwiftDecoder:
         state = replace(state, origin=torch.cat([state.origin, itself[:, None]], 1))
         x, pasts, angles = self.entrance(token, length)[:, 0], [], self.relation(1, length).angles
         y = self.first(x) if self.first else x
-        if self.weights and len(x) <= FEW:
+        if self.weights:
             return self.at_once(x.clone(), y.clone(), state, angles)
         for layer, past, seen in zip(self.layers, state.past, state.sources.seen, strict=True):
             y, grown = layer(x, y, past, seen, state, angles)
@@ -172,13 +172,13 @@ def parts(layer: DecoderLayer) -> list[tuple[nn.Linear, Any]]:
 
 
 class Output:
-    """The decoder's output layer with its weight as one row of features reads it, and as others ask for it."""
+    """The decoder's output layer, packed, with its weight as others ask for it."""
 
-    def __init__(self, output: OutputLayer) -> None:
+    def __init__(self, output: OutputLayer, native: Native) -> None:
         self.weight: Tensor = output.weight.detach()
         self.bias: Tensor | None = None if output.bias is None else output.bias.detach()
-        self.transposed = self.weight.mT.contiguous()
+        self.panels, self.native = Panels(self.weight.mT, self.bias), native
 
     def __call__(self, features: Float[Tensor, "*rows d"]) -> Float[Tensor, "*rows vocab"]:
-        logits = features @ self.transposed
-        return logits if self.bias is None else logits.add_(self.bias)
+        rows = features.reshape(-1, self.panels.rows).contiguous()
+        return self.native.product(rows, self.panels).view(*features.shape[:-1], self.panels.columns)

@@ -60,8 +60,13 @@ class SwiftEncoder:
     def __call__(self, tokens: Int[Tensor, "n s"], mask: Bool[Tensor, "n s"]) -> Memory:
         few = max(1, TOKENS // max(tokens.shape[1], 1))
         parts = zip(torch.split(tokens, few), torch.split(mask, few), strict=True)
-        values = torch.cat([self.values(*part) for part in parts])
+        values = torch.cat([self.cut(*part) for part in parts])
         return Memory(values, mask, no_summary(values))
+
+    def cut(self, tokens: Int[Tensor, "m s"], mask: Bool[Tensor, "m s"]) -> Float[Tensor, "m s d"]:
+        """`values` without the last columns where none of these sentences has a token: zeros stand there."""
+        used = int(mask.any(0).nonzero().amax()) + 1 if bool(mask.any()) else tokens.shape[1]
+        return F.pad(self.values(tokens[:, :used], mask[:, :used]), (0, 0, 0, tokens.shape[1] - used))
 
     def values(self, tokens: Int[Tensor, "m s"], mask: Bool[Tensor, "m s"]) -> Float[Tensor, "m s d"]:
         relative, shown = self.relation(tokens.shape[1], 0), None if bool(mask.all()) else mask[:, None, None]

@@ -1,6 +1,14 @@
 /* What decoding does between its matrix products. Each function here makes one pass where torch makes several. */
 
-#include "native.h"
+#include "product.h"
+
+#if defined(__unix__) || defined(__APPLE__)
+#include <sched.h>
+#define rest() sched_yield()
+#else
+#define rest()
+#endif
+#define PATIENCE 20000 /* looks at a neighbour who is not there yet, before the processor is offered to somebody else */
 
 /* ---------------------------------------------------------------- attention
 Entries lie where they were computed: nothing is copied, nothing is hidden. An entry holds a key and, `value_at` numbers
@@ -55,7 +63,7 @@ STATIC_INLINE int read_past(
     return done;
 }
 
-/* Row r reads the entries of its sentence: the first counts[sentence] of the places[sentence]. */
+/* Row r reads the entries of its sentence: those that the first counts[sentence] of places[sentence] name. */
 STATIC_INLINE int read_memory(
     float *out, const float *q, int64_t q_stride, const float *memory, const int32_t *sentence, const int32_t *places,
     const int32_t *counts, int64_t rows, int64_t most, int64_t stride, int64_t heads, int64_t width) {
@@ -64,7 +72,7 @@ STATIC_INLINE int read_memory(
     if (entries && scores)
         for (int64_t r = 0; r < rows; r++) {
             const int64_t mine = sentence[r], count = counts[mine];
-            for (int64_t j = 0; j < count; j++) entries[j] = memory + (mine * most + places[mine * most + j]) * stride;
+            for (int64_t j = 0; j < count; j++) entries[j] = memory + places[mine * most + j] * stride;
             attend(out + r * heads * width, q + r * q_stride, entries, count, heads, width, heads * width, scores);
         }
     int done = entries && scores;
@@ -86,19 +94,6 @@ VISIBLE EVERY_PROCESSOR int attend_memory(
 }
 
 /* ---------------------------------------------------------------- around the products */
-
-/* x + bias, and of that what is above `least`: 0 for ReLU, -infinity for all. */
-STATIC_INLINE void add_bias(float *x, const float *bias, int64_t rows, int64_t width, float least) {
-    for (int64_t r = 0; r < rows; r++)
-        for (int64_t i = 0; i < width; i++) {
-            const float sum = x[r * width + i] + bias[i];
-            x[r * width + i] = sum > least ? sum : least;
-        }
-}
-
-VISIBLE EVERY_PROCESSOR void shift(float *x, const float *bias, int64_t rows, int64_t width, float least) {
-    add_bias(x, bias, rows, width, least);
-}
 
 /* x + bias, written over x, and its layer norm; `out` may be x. */
 STATIC_INLINE void add_norm(
@@ -123,73 +118,98 @@ VISIBLE EVERY_PROCESSOR void norm(
     add_norm(out, x, bias, gain, offset, rows, width, epsilon);
 }
 
-/* ---------------------------------------------------------------- a whole step of few rows
-Each weight is read once, whatever is done with it: for few rows that takes all the time, and calls would add to it. */
-
-/* out + x W, written over out, with W of d rows. Four rows of W at a time, so that `out` is seldom read and written. */
-STATIC_INLINE void add_product(
-    float *restrict out, const float *restrict x, const float *restrict weight, int64_t rows, int64_t d, int64_t e) {
-    int64_t i = 0;
-    for (; i + 4 <= d; i += 4) {
-        const float *w = weight + i * e;
-        for (int64_t r = 0; r < rows; r++) {
-            const float a = x[r * d + i], b = x[r * d + i + 1], c = x[r * d + i + 2], f = x[r * d + i + 3];
-            float *to = out + r * e;
-            for (int64_t j = 0; j < e; j++) to[j] += a * w[j] + b * w[e + j] + c * w[2 * e + j] + f * w[3 * e + j];
-        }
-    }
-    for (; i < d; i++)
-        for (int64_t r = 0; r < rows; r++)
-            for (int64_t j = 0; j < e; j++) out[r * e + j] += x[r * d + i] * weight[i * e + j];
-}
-
-STATIC_INLINE void product(
-    float *restrict out, const float *restrict x, const float *restrict weight, const float *restrict bias, int64_t rows,
-    int64_t d, int64_t e, float least) {
-    memset(out, 0, (size_t)(rows * e) * sizeof *out);
-    add_product(out, x, weight, rows, d, e);
-    add_bias(out, bias, rows, e, least);
-}
+/* ---------------------------------------------------------------- a whole step
+Weights are packed, see product.h, and biases filled with zeros to the width of the panels. */
 
 /* The weights of a layer, in the order in which they are met. */
 enum { PACKED, PACKED_BIAS, JOINT_1, QUERY = JOINT_1 + 4, QUERY_BIAS, JOINT_2, INNER = JOINT_2 + 4, INNER_BIAS, JOINT_3,
        WEIGHTS = JOINT_3 + 4 };
 
-/* The stream x gains found W + bias; y becomes its norm, and so does x where norms end a sub-layer (`post`). */
-STATIC_INLINE void join(
-    float *x, float *y, const float *found, const float *const *joint, int64_t rows, int64_t e, int64_t d, int post,
-    float epsilon) {
-    add_product(x, found, joint[0], rows, e, d);
-    add_norm(y, x, joint[1], joint[2], joint[3], rows, d, epsilon);
-    if (post) memcpy(x, y, (size_t)(rows * d) * sizeof *x);
+/* Threads that do one step together: each computes its columns of a product, then all meet. `met` counts arrivals. */
+typedef struct {
+    int64_t member, size, meetings, *met;
+} Team;
+
+STATIC_INLINE void meet(Team *team) {
+#if defined(__GNUC__)
+    if (team->size == 1) return;
+    const int64_t expected = ++team->meetings * team->size;
+    __atomic_add_fetch(team->met, 1, __ATOMIC_ACQ_REL);
+    for (int64_t tries = 0; __atomic_load_n(team->met, __ATOMIC_ACQUIRE) < expected; tries++)
+        if (tries > PATIENCE) rest();
+#else
+    (void)team;
+#endif
 }
 
-/* One token through all layers: y holds what the first layer reads and receives what the last one gives.
+/* `multiply`, and all of it is there afterwards. */
+STATIC_INLINE void multiply_together(
+    Team *team, float *out, int64_t out_stride, const float *x, int64_t x_stride, const float *panels,
+    const float *start, int64_t rows, int64_t d, int64_t e, float least) {
+    const int64_t count = (e + PANEL - 1) / PANEL, from = count * team->member / team->size * PANEL;
+    const int64_t end = count * (team->member + 1) / team->size * PANEL, to = end < e ? end : e;
+    multiply(
+        out + from, out_stride, x, x_stride, panels + from * d, start ? start + from : NULL, rows, d, to - from, least);
+    meet(team);
+}
 
-steps[layer, t] are the keys of step t; those of this step, the last, lie in packed[layer], which is filled here. */
+/* The stream x gains found W + bias; y becomes its norm, and so does x where norms end a sub-layer (`post`). */
+STATIC_INLINE void join(
+    Team *team, float *x, float *y, const float *found, int64_t stride, const float *const *joint, int64_t rows,
+    int64_t e, int64_t d, int post, float epsilon) {
+    multiply_together(team, x, d, found, stride, joint[0], NULL, rows, e, d, -INFINITY);
+    if (team->member == 0) {
+        add_norm(y, x, joint[1], joint[2], joint[3], rows, d, epsilon);
+        if (post) memcpy(x, y, (size_t)(rows * d) * sizeof *x);
+    }
+    meet(team);
+}
+
+#define BLOCK 96 /* rows go through all layers together: what is computed for them stays in the second cache */
+
+/* One token of the rows first..last-1 of n through all layers: y holds what the first layer reads and receives what the
+last one gives.
+
+steps[layer, t] are the keys of step t; those of this step, the last, lie in packed[layer], which is filled here. A team
+of `size` threads calls this with the same arguments but for `member`, which counts from 0; shared[0] is 0 then. */
 VISIBLE EVERY_PROCESSOR int decode(
     float *x, float *y, float *packed, const float *const *weights, const float *const *steps, const int32_t *origin,
     const float *const *memory, const int32_t *sentence, const int32_t *places, const int32_t *counts,
-    const float *angles, int64_t layers, int64_t rows, int64_t d, int64_t inner, int64_t heads, int64_t width,
-    int64_t length, int64_t most, int32_t post, float epsilon) {
-    const int64_t all = heads * width;
-    float *found = malloc((size_t)(rows * (2 * all + inner)) * sizeof *found);
+    const float *angles, int64_t layers, int64_t n, int64_t d, int64_t inner, int64_t heads, int64_t width,
+    int64_t length, int64_t most, int32_t post, float epsilon, int64_t first, int64_t last, int64_t *shared,
+    int64_t member, int64_t size) {
+    Team all_of_us = {member, size, 0, shared}, *team = &all_of_us;
+    const int64_t all = heads * width, apart = inner + PANEL; /* rows a power of two apart would meet in the cache */
+    if (member == 0) shared[1] = (int64_t)(intptr_t)malloc((size_t)(BLOCK * (2 * all + apart)) * sizeof(float));
+    meet(team);
+    float *found = (float *)(intptr_t)shared[1], *q = found + BLOCK * all, *hidden = q + BLOCK * all;
     int done = found != NULL;
-    for (int64_t l = 0; l < layers && done; l++) {
-        const float *const *w = weights + l * WEIGHTS;
-        float *own = packed + l * rows * 3 * all, *q = found + rows * all, *hidden = q + rows * all;
-        product(own, y, w[PACKED], w[PACKED_BIAS], rows, d, 3 * all, -INFINITY);
-        if (angles) turn_each(own, own, angles, rows, 1, 3 * all, 2 * heads, width, 1.0f);
-        done = read_past(found, own, 3 * all, steps + l * length, origin, rows, length, 3 * all, heads, width);
-        join(x, y, found, w + JOINT_1, rows, all, d, post, epsilon);
-        product(q, y, w[QUERY], w[QUERY_BIAS], rows, d, all, -INFINITY);
-        done = done &&
-               read_memory(found, q, all, memory[l], sentence, places, counts, rows, most, 2 * all, heads, width);
-        join(x, y, found, w + JOINT_2, rows, all, d, post, epsilon);
-        product(hidden, y, w[INNER], w[INNER_BIAS], rows, d, inner, 0.0f);
-        join(x, y, hidden, w + JOINT_3, rows, inner, d, post, epsilon);
+    for (; first < last && found; first += BLOCK) {
+        const int64_t rows = last - first < BLOCK ? last - first : BLOCK;
+        const int32_t *from = origin + first * length, *whose = sentence + first;
+        float *stream = x + first * d, *normed = y + first * d;
+        for (int64_t l = 0; l < layers; l++) {
+            const float *const *w = weights + l * WEIGHTS;
+            float *own = packed + (l * n + first) * 3 * all;
+            multiply_together(
+                team, own, 3 * all, normed, d, w[PACKED], w[PACKED_BIAS], rows, d, 3 * all, -INFINITY);
+            if (member == 0) {
+                if (angles) turn_each(own, own, angles, rows, 1, 3 * all, 2 * heads, width, 1.0f);
+                done &= read_past(found, own, 3 * all, steps + l * length, from, rows, length, 3 * all, heads, width);
+            }
+            meet(team);
+            join(team, stream, normed, found, all, w + JOINT_1, rows, all, d, post, epsilon);
+            multiply_together(team, q, all, normed, d, w[QUERY], w[QUERY_BIAS], rows, d, all, -INFINITY);
+            if (member == 0)
+                done &=
+                    read_memory(found, q, all, memory[l], whose, places, counts, rows, most, 2 * all, heads, width);
+            meet(team);
+            join(team, stream, normed, found, all, w + JOINT_2, rows, all, d, post, epsilon);
+            multiply_together(team, hidden, apart, normed, d, w[INNER], w[INNER_BIAS], rows, d, inner, 0.0f);
+            join(team, stream, normed, hidden, apart, w + JOINT_3, rows, inner, d, post, epsilon);
+        }
     }
-    free(found);
+    if (member == 0) free(found); /* the last that all do together is to meet, and nothing is read after it */
     return done;
 }
 
@@ -214,7 +234,7 @@ STATIC_INLINE float log_sum_exp(const float *x, int64_t count) {
 /* For each sentence the k largest of start[w] + log softmax(x[w])[i] over its `beams` rows, largest first, of equals the
 first: the sums, the second terms alone, and the places w * width + i. The columns `banned` are not chosen, and x keeps
 -infinity there. Where fewer are greater than -infinity, place -1 follows. Most stretches of a row have nothing to add. */
-VISIBLE EVERY_PROCESSOR void best(
+STATIC_INLINE void find_best(
     float *sums, float *steps, int64_t *places, float *x, const float *start, const int64_t *banned, int64_t bans,
     int64_t sentences, int64_t beams, int64_t width, int64_t k) {
     for (int64_t s = 0; s < sentences; s++) {
@@ -242,4 +262,54 @@ VISIBLE EVERY_PROCESSOR void best(
             }
         }
     }
+}
+
+#define AT_A_TIME 80 /* rows through the output layer: what they give stays in the cache until it is read */
+
+/* `find_best` of features W + bias, W packed, for the sentences first..last-1. The last column of row r is `more[r]` more, if
+there is a `more`. */
+VISIBLE EVERY_PROCESSOR int best_of_product(
+    float *sums, float *steps, int64_t *places, const float *features, const float *panels, const float *bias,
+    const float *more, const float *start, const int64_t *banned, int64_t bans, int64_t beams, int64_t d, int64_t width,
+    int64_t k, int64_t first, int64_t last) {
+    const int64_t count = beams < AT_A_TIME ? AT_A_TIME / beams : 1;
+    float *logits = malloc((size_t)(count * beams * width) * sizeof *logits);
+    for (int64_t s = first; s < last && logits; s += count) {
+        const int64_t some = last - s < count ? last - s : count, row = s * beams;
+        multiply(logits, width, features + row * d, d, panels, bias, some * beams, d, width, -INFINITY);
+        for (int64_t r = 0; r < some * beams && more; r++) logits[r * width + width - 1] += more[row + r];
+        find_best(
+            sums + s * k, steps + s * k, places + s * k, logits, start + row, banned, bans, some, beams, width, k);
+    }
+    free(logits);
+    return logits != NULL;
+}
+
+/* The largest number of row r of features W + bias, W packed, and the first place of it; the columns `banned` do not
+count. A row with a NaN may have any place, and NaN as its number. For the rows first..last-1. */
+VISIBLE EVERY_PROCESSOR int largest_of_product(
+    float *largest, int64_t *places, const float *features, const float *panels, const float *bias,
+    const int64_t *banned, int64_t bans, int64_t d, int64_t width, int64_t first, int64_t last) {
+    float *logits = malloc((size_t)(AT_A_TIME * width) * sizeof *logits);
+    for (int64_t from = first; from < last && logits; from += AT_A_TIME) {
+        const int64_t some = last - from < AT_A_TIME ? last - from : AT_A_TIME;
+        multiply(logits, width, features + from * d, d, panels, bias, some, d, width, -INFINITY);
+        for (int64_t r = 0; r < some; r++) {
+            float *row = logits + r * width, most = -INFINITY;
+            int64_t place = 0, stretch = 0;
+            int32_t lost = 0;
+            for (int64_t b = 0; b < bans; b++) row[banned[b]] = -INFINITY;
+            for (int64_t i = 0; i < width; i++) lost |= row[i] != row[i];
+            for (int64_t at = 0; at < width; at += STRETCH) {
+                const int64_t to = at + STRETCH < width ? at + STRETCH : width;
+                float here = -INFINITY;
+                for (int64_t i = at; i < to; i++) here = row[i] > here ? row[i] : here;
+                if (here > most) most = here, stretch = at;
+            }
+            for (place = stretch; place < width - 1 && row[place] < most; place++) {}
+            largest[from + r] = lost ? NAN : most, places[from + r] = place;
+        }
+    }
+    free(logits);
+    return logits != NULL;
 }

@@ -4,26 +4,53 @@ Without the library, `native` is None, and models are run by the layers that tra
 """
 
 import ctypes
+import math
 from collections.abc import Sequence
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Float32, Int32, Int64
 from torch import Tensor
 
 from regard.errors import DecodingError
 from regard.native.library import NUMBER, POINTER, REAL, library
+from regard.native.shares import LEAST, in_shares, together
 
-PACKED, INNER = 0, 12  # where these stand among the weights of a layer
+PANEL = 16  # columns, as product.h has it
+
+
+def filled(values: Float32[Tensor, "*rows e"]) -> Float32[Tensor, "*rows panels"]:
+    """With zeros up to the end of the last panel."""
+    return F.pad(values, (0, -values.shape[-1] % PANEL)).contiguous()
+
+
+class Panels:
+    """x W + b with W as product.h packs it: panel by panel of its columns, each row by row."""
+
+    def __init__(self, weight: Float32[Tensor, "d e"], bias: Float32[Tensor, " e"] | None) -> None:
+        self.rows, self.columns = weight.shape
+        self.weight = filled(weight).view(self.rows, -1, PANEL).transpose(0, 1).contiguous()
+        self.bias = filled(weight.new_zeros(self.columns) if bias is None else bias)
+
+
+# Of each sub-layer its first product and its last, and gain and shift of the norm behind it.
+LayerWeights = Sequence[tuple[Panels, Panels, Tensor, Tensor]]
 
 
 class Weights:
     """The weights of all layers of a decoder, in the order of inference.c, and what is common to the layers."""
 
-    def __init__(self, layers: Sequence[Sequence[Tensor]], heads: int, post: bool, epsilon: float) -> None:
-        self.kept = [weight for layer in layers for weight in layer]  # so that nobody frees them
-        self.pointers = (POINTER * len(self.kept))(*[weight.data_ptr() for weight in self.kept])
+    def __init__(self, layers: Sequence[LayerWeights], heads: int, post: bool, epsilon: float) -> None:
         self.heads, self.post, self.epsilon = heads, post, epsilon
-        self.all_heads, self.inner = layers[0][PACKED].shape[1] // 3, layers[0][INNER].shape[1]
+        (packed, *_), _, (inner, *_) = layers[0]
+        self.all_heads, self.inner = packed.columns // 3, inner.columns
+        parts = [part for layer in layers for part in layer]
+        self.kept = [  # so that nobody frees them
+            weight
+            for first, last, *norm in parts
+            for weight in (first.weight, first.bias, last.weight, last.bias, *norm)
+        ]
+        self.pointers = (POINTER * len(self.kept))(*[weight.data_ptr() for weight in self.kept])
 
 
 class Native:
@@ -34,13 +61,25 @@ class Native:
         self._past.argtypes = [POINTER, POINTER, NUMBER, POINTER, POINTER, *[NUMBER] * 5]
         self._memory.argtypes = [POINTER, POINTER, NUMBER, *[POINTER] * 4, *[NUMBER] * 5]
         self._turn.argtypes = [*[POINTER] * 3, *[NUMBER] * 5, REAL]
-        self._shift, self._norm = library.shift, library.norm
-        self._shift.argtypes = [POINTER, POINTER, NUMBER, NUMBER, REAL]
+        self._norm = library.norm
         self._norm.argtypes = [*[POINTER] * 5, NUMBER, NUMBER, REAL]
-        self._decode, self._best = library.decode, library.best
-        self._decode.argtypes = [*[POINTER] * 11, *[NUMBER] * 8, ctypes.c_int32, REAL]
-        self._best.argtypes = [*[POINTER] * 6, *[NUMBER] * 5]
-        for function in (self._turn, self._shift, self._norm, self._best):
+        self._decode, self._multiply = library.decode, library.multiply
+        self._decode.argtypes = [
+            *[POINTER] * 11,
+            *[NUMBER] * 8,
+            ctypes.c_int32,
+            REAL,
+            NUMBER,
+            NUMBER,
+            POINTER,
+            NUMBER,
+            NUMBER,
+        ]
+        self._multiply.argtypes = [POINTER, NUMBER, POINTER, NUMBER, POINTER, POINTER, *[NUMBER] * 3, REAL]
+        self._best_of, self._largest_of = library.best_of_product, library.largest_of_product
+        self._best_of.argtypes = [*[POINTER] * 9, *[NUMBER] * 7]
+        self._largest_of.argtypes = [*[POINTER] * 6, *[NUMBER] * 5]
+        for function in (self._turn, self._norm, self._multiply):
             function.restype = None
 
     def past(
@@ -69,7 +108,7 @@ class Native:
         counts: Int32[Tensor, " m"],
         heads: int,
     ) -> Float32[Tensor, "n d"]:
-        """What each query finds in the memory of its sentence, whose entries are the first `counts` of `places`."""
+        """What each query finds in the memory of its sentence m: the first counts[m] of places[m] are its entries."""
         n, d = q.shape
         found = torch.empty_like(q)
         done = self._memory(
@@ -82,10 +121,6 @@ class Native:
         """Queries and keys turned by rotary positions, in place."""
         (n, stride), place = packed.shape, packed.data_ptr()
         self._turn(place, place, angles.data_ptr(), n, 1, stride, 2 * heads, stride // (3 * heads), 1.0)
-
-    def shift(self, x: Float32[Tensor, "n e"], bias: Float32[Tensor, " e"], least: float) -> None:
-        """max(x + b, least), in place."""
-        self._shift(x.data_ptr(), bias.data_ptr(), *x.shape, least)
 
     def norm(
         self,
@@ -123,32 +158,82 @@ class Native:
         before = [[step.data_ptr() for step in past] for past in steps]
         own = [packed.data_ptr() + 4 * place * packed.stride(0) for place in range(layers)]
         keys = [at + 4 * weights.all_heads for past, mine in zip(before, own, strict=True) for at in (*past, mine)]
-        done = self._decode(
+        fixed = (
             x.data_ptr(), y.data_ptr(), packed.data_ptr(), weights.pointers, (POINTER * len(keys))(*keys),
             origin.data_ptr(), (POINTER * layers)(*[seen.data_ptr() for seen in memory]), sentence.data_ptr(),
             places.data_ptr(), counts.data_ptr(), None if angles is None else angles.data_ptr(), layers, n, x.shape[1],
             weights.inner, weights.heads, width, length, places.shape[1], weights.post, weights.epsilon,
         )  # fmt: skip
+        if n < 2 * LEAST:  # too few rows to deal out: reading the weights takes all the time
+            shared = (NUMBER * 2)()
+            done = together(lambda member, size: self._decode(*fixed, 0, n, shared, member, size))
+        else:
+            done = in_shares(n, 1, lambda first, last: self._decode(*fixed, first, last, (NUMBER * 2)(), 0, 1))
         return checked(packed, done)
 
-    def best(
-        self, logits: Float32[Tensor, "rows c"], start: Float32[Tensor, "n w"], banned: Int64[Tensor, " b"], k: int
+    def product(self, x: Float32[Tensor, "n d"], layer: Panels, least: float = -math.inf) -> Float32[Tensor, "n e"]:
+        """max(x W + b, least)."""
+        out = x.new_empty(len(x), layer.columns)
+        self._product(out, x, layer, layer.bias.data_ptr(), least)
+        return out
+
+    def add_product(self, out: Float32[Tensor, "n e"], x: Float32[Tensor, "n d"], layer: Panels) -> None:
+        """out + x W, written over `out`; without the bias."""
+        self._product(out, x, layer, None, -math.inf)
+
+    def _product(
+        self, out: Float32[Tensor, "n e"], x: Float32[Tensor, "n d"], layer: Panels, start: int | None, least: float
+    ) -> None:
+        d, e, to, at, weight = layer.rows, layer.columns, out.data_ptr(), x.data_ptr(), layer.weight.data_ptr()
+
+        def share(first: int, last: int) -> int:
+            self._multiply(to + 4 * e * first, e, at + 4 * d * first, d, weight, start, last - first, d, e, least)
+            return 1
+
+        in_shares(len(x), 1, share)
+
+    def best_of_product(
+        self,
+        x: Float32[Tensor, "rows d"],
+        layer: Panels,
+        more: Float32[Tensor, " rows"] | None,
+        start: Float32[Tensor, "n w"],
+        banned: Int64[Tensor, " b"],
+        k: int,
     ) -> tuple[Float32[Tensor, "n k"], Float32[Tensor, "n k"], Int64[Tensor, "n k"]]:
-        """For each sentence the k largest of start + log softmax(logits) over its w rows, largest first.
+        """For each sentence the k largest of start + log softmax(x W + b) over its w rows, largest first.
 
         The sums, the second term alone, and the place row · columns + column, −1 where there is none. The columns
-        `banned` are not chosen: the logits are −∞ there afterwards.
+        `banned` are not chosen; the last column is `more` than x W + b. The product is never whole in memory.
         """
-        (n, w), columns = start.shape, logits.shape[1]
-        if len(banned) and int(banned.max()) >= columns:
-            raise DecodingError(f"banned: found column {int(banned.max())} of {columns}; give columns that exist")
-        sums, steps, places = logits.new_empty(n, k), logits.new_empty(n, k), banned.new_empty(n, k)
-        pointers = (tensor.data_ptr() for tensor in (sums, steps, places, logits, start, banned))
-        self._best(*pointers, len(banned), n, w, columns, k)
+        n, w = start.shape
+        refuse_strangers(banned, layer.columns)
+        sums, steps, places = x.new_empty(n, k), x.new_empty(n, k), banned.new_empty(n, k)
+        tensors = (sums, steps, places, x, layer.weight, layer.bias, more, start, banned)
+        fixed = [None if tensor is None else tensor.data_ptr() for tensor in tensors]
+        fixed += [len(banned), w, layer.rows, layer.columns, k]
+        done = in_shares(n, w, lambda first, last: self._best_of(*fixed, first, last))
+        checked(sums, done)
         return sums, steps, places
 
+    def largest_of_product(
+        self, x: Float32[Tensor, "rows d"], layer: Panels, banned: Int64[Tensor, " b"]
+    ) -> tuple[Float32[Tensor, " rows"], Int64[Tensor, " rows"]]:
+        """The largest number of each row of x W + b without the columns `banned`, and its column; or NaN."""
+        refuse_strangers(banned, layer.columns)
+        largest, places = x.new_empty(len(x)), banned.new_empty(len(x))
+        fixed = [tensor.data_ptr() for tensor in (largest, places, x, layer.weight, layer.bias, banned)]
+        fixed += [len(banned), layer.rows, layer.columns]
+        done = in_shares(len(x), 1, lambda first, last: self._largest_of(*fixed, first, last))
+        return checked(largest, done), places
 
-def checked(found: Float32[Tensor, "*shape"], done: int) -> Float32[Tensor, "*shape"]:
+
+def refuse_strangers(banned: Int64[Tensor, " b"], columns: int) -> None:
+    if len(banned) and int(banned.max()) >= columns:
+        raise DecodingError(f"banned: found column {int(banned.max())} of {columns}; give columns that exist")
+
+
+def checked(found: Float32[Tensor, "*shape"], done: int | bool) -> Float32[Tensor, "*shape"]:
     if not done:
         raise DecodingError("attention: the system has no memory left; decode fewer sentences at a time")
     return found

@@ -130,6 +130,16 @@ def test_step_by_step_equals_the_reference_while_the_cache_grows(model, memory):
     close(steps(swift, tokens, swift.begin(memory))[0], forced(model, memory, tokens))
 
 
+@pytest.mark.parametrize("rows", [1, 3, 15, 40, 130])
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_any_number_of_rows_and_threads_computes_the_same(monkeypatch, rows, threads):
+    model = build(width=32, heads=2, feedforward=48, positions="rotary")
+    memory, tokens = encode(model, (SOURCES * rows)[:rows]), tokens_of(rows, 6)
+    monkeypatch.setattr("torch.get_num_threads", lambda: threads)
+    swift = SwiftDecoder(model.decoder, native)
+    close(steps(swift, tokens, swift.begin(memory))[0], forced(model, memory, tokens))
+
+
 @pytest.mark.parametrize("s", [1, 15, 16, 17, 33])
 def test_memories_of_every_length_are_read_to_their_end(plain, s):
     sources = [tokens_of(s, seed=1).tolist(), [5], [6] * (s // 2 + 1)]
@@ -337,7 +347,7 @@ def test_tokens_chosen_in_one_pass_are_those_chosen_in_several(plain, monkeypatc
     narrow = None if listed is None else Narrowed(plain.decoder.output, torch.tensor(list(listed)))
     found = []
     for way in (native, None):
-        monkeypatch.setattr("regard.decoding.search.native", way)
+        monkeypatch.setattr("regard.decoding.best.native", way)
         found.append(
             beam_search(
                 plain.decoder,

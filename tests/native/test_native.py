@@ -12,8 +12,9 @@ from regard.errors import DecodingError
 from regard.layers.positions import sinusoids
 from regard.layers.relations import rotate
 from regard.native import library
-from regard.native.inference import checked, native
+from regard.native.inference import Panels, checked, native
 from regard.native.library import load
+from regard.native.shares import LEAST, in_shares, together
 
 INF, NAN = math.inf, math.nan
 needed = pytest.mark.skipif(native is None, reason="needs the compiled part of regard, and so a C compiler")
@@ -61,12 +62,12 @@ def test_every_row_attends_to_the_steps_that_it_descends_from(heads, width, scal
 
 @needed
 def test_every_row_attends_to_the_real_entries_of_its_sentence():
-    heads, d, memory = 2, 8, noise(2 * 4, 16, seed=1)
+    heads, d, memory = 2, 8, noise(6, 16, seed=1)
     q, sentence = noise(3, d, seed=2), ints(1, 0, 1)
-    places, counts = torch.stack([ints(0, 1, 2, 3), ints(3, 1, 0, 2)]), ints(4, 2)
+    places, counts = torch.stack([ints(0, 1, 2, 3), ints(5, 4, 0, 9)]), ints(4, 2)
     found = native.memory(q, memory, sentence, places, counts, heads)
-    for row, (one, real) in enumerate([(1, [3, 1]), (0, [0, 1, 2, 3]), (1, [3, 1])]):
-        own = memory.view(2, 4, 16)[one, real]
+    for row, real in enumerate([[5, 4], [0, 1, 2, 3], [5, 4]]):
+        own = memory[real]
         torch.testing.assert_close(found[row], attended(q[row], own[:, :d], own[:, d:], heads), rtol=1e-5, atol=1e-6)
 
 
@@ -84,16 +85,51 @@ def test_a_call_that_found_no_memory_is_an_error():
         checked(noise(1, 1), 0)
 
 
-# ---------------------------------------------------------------- around the products
+# ---------------------------------------------------------------- products
 @needed
-@pytest.mark.parametrize("least", [0.0, -INF])
-def test_shift_adds_and_cuts(least):
-    x, bias = noise(3, 37), noise(37, seed=1)
-    expected = (x + bias).clamp(min=least)
-    native.shift(x, bias, least)
-    assert torch.equal(x, expected)
+@pytest.mark.parametrize("rows", [0, 1, 2, 5, 6, 7, 12, 25, 70])
+@pytest.mark.parametrize(("d", "e"), [(1, 1), (7, 3), (16, 16), (5, 17), (256, 48), (257, 33), (600, 20)])
+def test_a_packed_product_is_the_product(rows, d, e):
+    x, weight, bias, out = noise(rows, d), noise(d, e, seed=1), noise(e, seed=2), noise(rows, e, seed=3)
+    layer, exact = Panels(weight, bias), x.double() @ weight.double()
+    close = {"rtol": 1e-5, "atol": 1e-5 * math.sqrt(d)}
+    torch.testing.assert_close(native.product(x, layer).double(), exact + bias, **close)
+    torch.testing.assert_close(native.product(x, layer, 0.5).double(), (exact + bias).clamp(min=0.5), **close)
+    torch.testing.assert_close(native.product(x, Panels(weight, None)).double(), exact, **close)
+    expected = out + exact
+    native.add_product(out, x, layer)
+    torch.testing.assert_close(out.double(), expected, **close)
 
 
+@needed
+def test_rows_are_the_same_whoever_stands_beside_them():
+    x, layer = noise(70, 300), Panels(noise(300, 40, seed=1), noise(40, seed=2))
+    whole = native.product(x, layer)
+    assert all(torch.equal(native.product(x[i : i + 1].contiguous(), layer)[0], whole[i]) for i in range(70))
+
+
+@needed
+def test_several_threads_share_the_rows(monkeypatch):
+    x, layer = noise(70, 30), Panels(noise(30, 40, seed=1), noise(40, seed=2))
+    expected = native.product(x, layer)
+    monkeypatch.setattr("torch.get_num_threads", lambda: 3)
+    assert torch.equal(native.product(x, layer), expected)
+    met = []
+    assert in_shares(LEAST * 2, 1, lambda first, last: met.append((first, last)) or 1)
+    assert sorted(met) == [(0, LEAST), (LEAST, 2 * LEAST)]
+    assert not in_shares(LEAST * 2, 1, lambda first, _: int(first == 0))
+
+
+def test_a_team_is_of_two_or_of_one(monkeypatch):
+    met = []
+    for threads in (1, 3):
+        monkeypatch.setattr("torch.get_num_threads", lambda threads=threads: threads)
+        assert together(lambda member, size: met.append((size, member)) or 1)
+    assert sorted(met) == [(1, 0), (2, 0), (2, 1)]
+    assert not together(lambda member, _: int(member == 0))
+
+
+# ---------------------------------------------------------------- around the products
 @needed
 @pytest.mark.parametrize("width", [1, 5, 64])
 @pytest.mark.parametrize("over", [True, False])
@@ -117,16 +153,22 @@ LOGITS = {
 }
 
 
+def chosen(logits, start, never, k, more=None):
+    """The best of logits that are a product: each row chooses its own by a one."""
+    layer = Panels(logits, None)
+    return native.best_of_product(torch.eye(len(logits)), layer, more, start, torch.tensor(never, dtype=torch.long), k)
+
+
 @needed
 @pytest.mark.parametrize("name", LOGITS)
 @pytest.mark.parametrize(("w", "k"), [(1, 1), (2, 4), (3, 2)])
 @pytest.mark.parametrize("never", [[], [0, 2]])
 def test_the_best_are_the_top_of_all_sums(name, w, k, never):
-    logits, start, banned = LOGITS[name].clone(), noise(6 // w, w, seed=1), torch.tensor(never, dtype=torch.long)
-    log_probs = logits.double().log_softmax(-1).index_fill(1, banned, -INF)
+    logits, start = LOGITS[name], noise(6 // w, w, seed=1)
+    log_probs = logits.double().log_softmax(-1).index_fill(1, torch.tensor(never, dtype=torch.long), -INF)
     k = min(k, w * (logits.shape[1] - len(never)))
     expected, row, column = best_continuations(log_probs, start.double(), k)
-    sums, steps, places = native.best(logits, start, banned, k)
+    sums, steps, places = chosen(logits, start, never, k)
     torch.testing.assert_close(sums.double(), expected, rtol=1e-5, atol=2e-3 if name in ("huge", "tiny") else 1e-5)
     if name not in ("huge", "tiny"):  # where float32 cannot tell neighbours apart
         assert torch.equal(places, row * logits.shape[1] + column)
@@ -134,15 +176,33 @@ def test_the_best_are_the_top_of_all_sums(name, w, k, never):
 
 
 @needed
+def test_many_sentences_are_taken_in_turn_and_by_several_threads(monkeypatch):
+    x, layer, start, never = noise(300, 8), Panels(noise(8, 50, seed=1), None), noise(100, 3, seed=2), torch.tensor([7])
+    expected = [native.best_of_product(x[3 * i : 3 * i + 3], layer, None, start[[i]], never, 4) for i in range(100)]
+    for threads in (1, 3):
+        monkeypatch.setattr("torch.get_num_threads", lambda threads=threads: threads)
+        found = native.best_of_product(x, layer, None, start, never, 4)
+        for ours, theirs in zip(found, zip(*expected, strict=True), strict=True):
+            assert torch.equal(ours, torch.cat(theirs))
+
+
+@needed
+def test_the_last_column_may_be_more():
+    logits, more = noise(2, 20), torch.tensor([0.0, 50.0])
+    sums, _, places = chosen(logits, torch.zeros(2, 1), [], 1, more)
+    assert places.tolist() == [[int(logits[0].argmax())], [19]]
+    assert sums[1].item() == pytest.approx(0, abs=1e-5)
+
+
+@needed
 def test_of_equals_the_first_comes_first():
-    _, _, places = native.best(torch.zeros(2, 70), torch.zeros(1, 2), torch.tensor([1]), 3)
-    assert places.tolist() == [[0, 2, 3]]
+    assert chosen(torch.zeros(2, 70), torch.zeros(1, 2), [1], 3)[2].tolist() == [[0, 2, 3]]
 
 
 @needed
 def test_what_is_not_possible_has_no_place():
     start = torch.tensor([[0.0, -INF]])
-    sums, steps, places = native.best(torch.zeros(2, 3), start, torch.tensor([0]), 4)
+    sums, steps, places = chosen(torch.zeros(2, 3), start, [0], 4)
     assert places.tolist() == [[1, 2, -1, -1]]
     assert sums[0].tolist() == pytest.approx([-math.log(3)] * 2 + [-INF] * 2)
     assert steps[0].tolist() == pytest.approx([-math.log(3)] * 2 + [-INF] * 2)
@@ -150,12 +210,32 @@ def test_what_is_not_possible_has_no_place():
 
 @needed
 def test_nan_is_not_chosen():
-    assert native.best(torch.full((1, 80), NAN), torch.zeros(1, 1), torch.tensor([], dtype=torch.long), 2)[
-        2
-    ].tolist() == [[-1, -1]]
+    assert chosen(torch.full((1, 80), NAN), torch.zeros(1, 1), [], 2)[2].tolist() == [[-1, -1]]
 
 
 @needed
 def test_a_banned_column_must_be_a_column():
     with pytest.raises(DecodingError, match="column 3 of 3"):
-        native.best(torch.zeros(1, 3), torch.zeros(1, 1), torch.tensor([3]), 1)
+        chosen(torch.zeros(1, 3), torch.zeros(1, 1), [3], 1)
+
+
+@needed
+@pytest.mark.parametrize("columns", [1, 3, 64, 65, 200])
+def test_the_largest_are_those_of_the_product(columns):
+    x, weight, bias = noise(170, 9), noise(9, columns, seed=1), noise(columns, seed=2)
+    never = torch.tensor([0, columns // 2] if columns > 2 else [], dtype=torch.long)
+    largest, places = native.largest_of_product(x, Panels(weight, bias), never)
+    exact = (x.double() @ weight.double() + bias).index_fill(1, never, -INF).max(1)
+    assert torch.equal(places, exact.indices)
+    torch.testing.assert_close(largest.double(), exact.values, rtol=1e-5, atol=1e-5)
+
+
+@needed
+def test_the_first_of_equals_is_the_largest_and_nan_is_told():
+    layer, none = Panels(torch.zeros(1, 70), None), torch.tensor([], dtype=torch.long)
+    largest, places = native.largest_of_product(torch.tensor([[1.0], [NAN]]), layer, none)
+    assert places[0] == 0
+    assert largest[0] == 0
+    assert largest[1].isnan()
+    everything = torch.arange(70)
+    assert native.largest_of_product(torch.tensor([[1.0]]), layer, everything)[0].tolist() == [-INF]

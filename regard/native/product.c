@@ -1,0 +1,51 @@
+#include "product.h"
+
+#define DEPTH 256 /* rows of a panel at a time: with the rows of x that meet them they stay in the first cache */
+
+#if defined(__GNUC__)
+#define UNROLLED _Pragma("GCC unroll 16")
+#define VECTOR __attribute__((vector_size(4 * LANE), aligned(4)))
+#else
+#define UNROLLED
+#define VECTOR
+#endif
+
+/* ---------------------------------------------------------------- a form for each kind of processor */
+#define FORM(name) name##_any
+#define TARGET
+#define TALL 3
+#if defined(__GNUC__)
+#define LANE 4
+#else
+#define LANE 1
+#endif
+#include "tile.h"
+
+#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__linux__)
+#define CHOICE
+
+#define FORM(name) name##_v3
+#define TARGET __attribute__((target("arch=x86-64-v3")))
+#define TALL 6
+#define LANE 8
+#include "tile.h"
+
+#define FORM(name) name##_v4
+#define TARGET __attribute__((target("arch=x86-64-v4")))
+#define TALL 12
+#define LANE 16
+#include "tile.h"
+#endif
+
+void multiply(
+    float *out, int64_t out_stride, const float *x, int64_t x_stride, const float *panels, const float *start,
+    int64_t rows, int64_t d, int64_t e, float least) {
+#if defined(CHOICE)
+    if (__builtin_cpu_supports("avx512vl"))
+        multiply_v4(out, out_stride, x, x_stride, panels, start, rows, d, e, least);
+    else if (__builtin_cpu_supports("avx2"))
+        multiply_v3(out, out_stride, x, x_stride, panels, start, rows, d, e, least);
+    else
+#endif
+        multiply_any(out, out_stride, x, x_stride, panels, start, rows, d, e, least);
+}
