@@ -2,14 +2,6 @@
 
 #include "product.h"
 
-#if defined(__unix__) || defined(__APPLE__)
-#include <sched.h>
-#define rest() sched_yield()
-#else
-#define rest()
-#endif
-#define PATIENCE 20000 /* looks at a neighbour who is not there yet, before the processor is offered to somebody else */
-
 /* ---------------------------------------------------------------- attention
 Entries lie where they were computed: nothing is copied, nothing is hidden. An entry holds a key and, `value_at` numbers
 further, its value; heads lie side by side in both, `width` numbers each. */
@@ -125,44 +117,13 @@ Weights are packed, see product.h, and biases filled with zeros to the width of 
 enum { PACKED, PACKED_BIAS, JOINT_1, QUERY = JOINT_1 + 4, QUERY_BIAS, JOINT_2, INNER = JOINT_2 + 4, INNER_BIAS, JOINT_3,
        WEIGHTS = JOINT_3 + 4 };
 
-/* Threads that do one step together: each computes its columns of a product, then all meet. `met` counts arrivals. */
-typedef struct {
-    int64_t member, size, meetings, *met;
-} Team;
-
-STATIC_INLINE void meet(Team *team) {
-#if defined(__GNUC__)
-    if (team->size == 1) return;
-    const int64_t expected = ++team->meetings * team->size;
-    __atomic_add_fetch(team->met, 1, __ATOMIC_ACQ_REL);
-    for (int64_t tries = 0; __atomic_load_n(team->met, __ATOMIC_ACQUIRE) < expected; tries++)
-        if (tries > PATIENCE) rest();
-#else
-    (void)team;
-#endif
-}
-
-/* `multiply`, and all of it is there afterwards. */
-STATIC_INLINE void multiply_together(
-    Team *team, float *out, int64_t out_stride, const float *x, int64_t x_stride, const float *panels,
-    const float *start, int64_t rows, int64_t d, int64_t e, float least) {
-    const int64_t count = (e + PANEL - 1) / PANEL, from = count * team->member / team->size * PANEL;
-    const int64_t end = count * (team->member + 1) / team->size * PANEL, to = end < e ? end : e;
-    multiply(
-        out + from, out_stride, x, x_stride, panels + from * d, start ? start + from : NULL, rows, d, to - from, least);
-    meet(team);
-}
-
 /* The stream x gains found W + bias; y becomes its norm, and so does x where norms end a sub-layer (`post`). */
 STATIC_INLINE void join(
-    Team *team, float *x, float *y, const float *found, int64_t stride, const float *const *joint, int64_t rows,
-    int64_t e, int64_t d, int post, float epsilon) {
-    multiply_together(team, x, d, found, stride, joint[0], NULL, rows, e, d, -INFINITY);
-    if (team->member == 0) {
-        add_norm(y, x, joint[1], joint[2], joint[3], rows, d, epsilon);
-        if (post) memcpy(x, y, (size_t)(rows * d) * sizeof *x);
-    }
-    meet(team);
+    float *x, float *y, const float *found, int64_t stride, const float *const *joint, int64_t rows, int64_t e, int64_t d,
+    int post, float epsilon) {
+    multiply(x, d, found, stride, joint[0], NULL, rows, e, d, -INFINITY);
+    add_norm(y, x, joint[1], joint[2], joint[3], rows, d, epsilon);
+    if (post) memcpy(x, y, (size_t)(rows * d) * sizeof *x);
 }
 
 #define BLOCK 96 /* rows go through all layers together: what is computed for them stays in the second cache */
@@ -170,46 +131,36 @@ STATIC_INLINE void join(
 /* One token of the rows first..last-1 of n through all layers: y holds what the first layer reads and receives what the
 last one gives.
 
-steps[layer, t] are the keys of step t; those of this step, the last, lie in packed[layer], which is filled here. A team
-of `size` threads calls this with the same arguments but for `member`, which counts from 0; shared[0] is 0 then. */
+steps[layer, t] are the keys of step t; those of this step, the last, lie in packed[layer], which is filled here. */
 VISIBLE EVERY_PROCESSOR int decode(
     float *x, float *y, float *packed, const float *const *weights, const float *const *steps, const int32_t *origin,
     const float *const *memory, const int32_t *sentence, const int32_t *places, const int32_t *counts,
     const float *angles, int64_t layers, int64_t n, int64_t d, int64_t inner, int64_t heads, int64_t width,
-    int64_t length, int64_t most, int32_t post, float epsilon, int64_t first, int64_t last, int64_t *shared,
-    int64_t member, int64_t size) {
-    Team all_of_us = {member, size, 0, shared}, *team = &all_of_us;
+    int64_t length, int64_t most, int32_t post, float epsilon, int64_t first, int64_t last) {
     const int64_t all = heads * width, apart = inner + PANEL; /* rows a power of two apart would meet in the cache */
-    if (member == 0) shared[1] = (int64_t)(intptr_t)malloc((size_t)(BLOCK * (2 * all + apart)) * sizeof(float));
-    meet(team);
-    float *found = (float *)(intptr_t)shared[1], *q = found + BLOCK * all, *hidden = q + BLOCK * all;
+    float *found = malloc((size_t)(BLOCK * (2 * all + apart)) * sizeof *found);
+    float *q = found + BLOCK * all, *hidden = q + BLOCK * all;
     int done = found != NULL;
-    for (; first < last && found; first += BLOCK) {
+    for (; first < last && done; first += BLOCK) {
         const int64_t rows = last - first < BLOCK ? last - first : BLOCK;
         const int32_t *from = origin + first * length, *whose = sentence + first;
         float *stream = x + first * d, *normed = y + first * d;
-        for (int64_t l = 0; l < layers; l++) {
+        for (int64_t l = 0; l < layers && done; l++) {
             const float *const *w = weights + l * WEIGHTS;
             float *own = packed + (l * n + first) * 3 * all;
-            multiply_together(
-                team, own, 3 * all, normed, d, w[PACKED], w[PACKED_BIAS], rows, d, 3 * all, -INFINITY);
-            if (member == 0) {
-                if (angles) turn_each(own, own, angles, rows, 1, 3 * all, 2 * heads, width, 1.0f);
-                done &= read_past(found, own, 3 * all, steps + l * length, from, rows, length, 3 * all, heads, width);
-            }
-            meet(team);
-            join(team, stream, normed, found, all, w + JOINT_1, rows, all, d, post, epsilon);
-            multiply_together(team, q, all, normed, d, w[QUERY], w[QUERY_BIAS], rows, d, all, -INFINITY);
-            if (member == 0)
-                done &=
-                    read_memory(found, q, all, memory[l], whose, places, counts, rows, most, 2 * all, heads, width);
-            meet(team);
-            join(team, stream, normed, found, all, w + JOINT_2, rows, all, d, post, epsilon);
-            multiply_together(team, hidden, apart, normed, d, w[INNER], w[INNER_BIAS], rows, d, inner, 0.0f);
-            join(team, stream, normed, hidden, apart, w + JOINT_3, rows, inner, d, post, epsilon);
+            multiply(own, 3 * all, normed, d, w[PACKED], w[PACKED_BIAS], rows, d, 3 * all, -INFINITY);
+            if (angles) turn_each(own, own, angles, rows, 1, 3 * all, 2 * heads, width, 1.0f);
+            done = read_past(found, own, 3 * all, steps + l * length, from, rows, length, 3 * all, heads, width);
+            join(stream, normed, found, all, w + JOINT_1, rows, all, d, post, epsilon);
+            multiply(q, all, normed, d, w[QUERY], w[QUERY_BIAS], rows, d, all, -INFINITY);
+            done = done &&
+                   read_memory(found, q, all, memory[l], whose, places, counts, rows, most, 2 * all, heads, width);
+            join(stream, normed, found, all, w + JOINT_2, rows, all, d, post, epsilon);
+            multiply(hidden, apart, normed, d, w[INNER], w[INNER_BIAS], rows, d, inner, 0.0f);
+            join(stream, normed, hidden, apart, w + JOINT_3, rows, inner, d, post, epsilon);
         }
     }
-    if (member == 0) free(found); /* the last that all do together is to meet, and nothing is read after it */
+    free(found);
     return done;
 }
 

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from regard.errors import DecodingError
 from regard.native.library import NUMBER, POINTER, REAL, library
-from regard.native.shares import LEAST, in_shares, together
+from regard.native.shares import in_shares
 
 PANEL = 16  # columns, as product.h has it
 
@@ -64,17 +64,7 @@ class Native:
         self._norm = library.norm
         self._norm.argtypes = [*[POINTER] * 5, NUMBER, NUMBER, REAL]
         self._decode, self._multiply = library.decode, library.multiply
-        self._decode.argtypes = [
-            *[POINTER] * 11,
-            *[NUMBER] * 8,
-            ctypes.c_int32,
-            REAL,
-            NUMBER,
-            NUMBER,
-            POINTER,
-            NUMBER,
-            NUMBER,
-        ]
+        self._decode.argtypes = [*[POINTER] * 11, *[NUMBER] * 8, ctypes.c_int32, REAL, NUMBER, NUMBER]
         self._multiply.argtypes = [POINTER, NUMBER, POINTER, NUMBER, POINTER, POINTER, *[NUMBER] * 3, REAL]
         self._best_of, self._largest_of = library.best_of_product, library.largest_of_product
         self._best_of.argtypes = [*[POINTER] * 9, *[NUMBER] * 7]
@@ -164,12 +154,7 @@ class Native:
             places.data_ptr(), counts.data_ptr(), None if angles is None else angles.data_ptr(), layers, n, x.shape[1],
             weights.inner, weights.heads, width, length, places.shape[1], weights.post, weights.epsilon,
         )  # fmt: skip
-        if n < 2 * LEAST:  # too few rows to deal out: reading the weights takes all the time
-            shared = (NUMBER * 2)()
-            done = together(lambda member, size: self._decode(*fixed, 0, n, shared, member, size))
-        else:
-            done = in_shares(n, 1, lambda first, last: self._decode(*fixed, first, last, (NUMBER * 2)(), 0, 1))
-        return checked(packed, done)
+        return checked(packed, in_shares(n, 1, lambda first, last: self._decode(*fixed, first, last)))
 
     def product(self, x: Float32[Tensor, "n d"], layer: Panels, least: float = -math.inf) -> Float32[Tensor, "n e"]:
         """max(x W + b, least)."""

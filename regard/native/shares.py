@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import torch
 
-LEAST = 8  # rows that are worth a thread
+LEAST = 16  # rows that are worth a thread
 
 
 @cache
@@ -23,14 +23,3 @@ def in_shares(count: int, size: int, work: Callable[[int, int], int]) -> bool:
     own, *others = pairwise(count * place // threads for place in range(threads + 1))
     begun = [pool(threads - 1).submit(work, *part) for part in others]
     return bool(work(*own)) & all(other.result() for other in begun)
-
-
-def together(work: Callable[[int, int], int]) -> bool:
-    """work(member, size) for every member of a team whose members wait for each other; whether all went well.
-
-    At most two: with more, teams of several callers could each hold threads that another waits for.
-    """
-    if torch.get_num_threads() < 2:
-        return bool(work(0, 1))
-    other = pool(1).submit(work, 1, 2)
-    return bool(work(0, 2)) & bool(other.result())

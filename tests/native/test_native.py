@@ -14,7 +14,7 @@ from regard.layers.relations import rotate
 from regard.native import library
 from regard.native.inference import Panels, checked, native
 from regard.native.library import load
-from regard.native.shares import LEAST, in_shares, together
+from regard.native.shares import LEAST, in_shares
 
 INF, NAN = math.inf, math.nan
 needed = pytest.mark.skipif(native is None, reason="needs the compiled part of regard, and so a C compiler")
@@ -118,15 +118,6 @@ def test_several_threads_share_the_rows(monkeypatch):
     assert in_shares(LEAST * 2, 1, lambda first, last: met.append((first, last)) or 1)
     assert sorted(met) == [(0, LEAST), (LEAST, 2 * LEAST)]
     assert not in_shares(LEAST * 2, 1, lambda first, _: int(first == 0))
-
-
-def test_a_team_is_of_two_or_of_one(monkeypatch):
-    met = []
-    for threads in (1, 3):
-        monkeypatch.setattr("torch.get_num_threads", lambda threads=threads: threads)
-        assert together(lambda member, size: met.append((size, member)) or 1)
-    assert sorted(met) == [(1, 0), (2, 0), (2, 1)]
-    assert not together(lambda member, _: int(member == 0))
 
 
 # ---------------------------------------------------------------- around the products
