@@ -8,25 +8,31 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
+import torch
 from torch.autograd.profiler_util import FunctionEvent
-from torch.profiler import ProfilerActivity, profile
+from torch.profiler import ProfilerActivity, profile, record_function
 
 from benchmarks.results import RESULTS, Result, write
 from benchmarks.shape import FULL, QUICK, Shape, examples, model, task
 from regard.decoding.bulk import translate
 from regard.decoding.options import SearchOptions
+from regard.models.interface import SequenceToSequence
+from regard.native.inference import Native, native
+from regard.recipe.inference import for_inference
 from regard.training.events import Stepped
 from regard.training.loop import train
 from regard.training.options import TrainingOptions
 
 MATMUL, ATTENTION, RANDOM, LOSS = "matmul", "attention", "random numbers", "loss"
 OPTIMISER, NORM, SEARCH, ELEMENTWISE = "optimiser", "normalisation", "softmax and top-k", "elementwise and copies"
-PYTHON = "Python and dispatch"
-GROUPS = (MATMUL, ATTENTION, RANDOM, LOSS, OPTIMISER, NORM, SEARCH, ELEMENTWISE, PYTHON)
+OUTPUT, PYTHON = "output layer with softmax and top-k", "Python and dispatch"
+GROUPS = (MATMUL, ATTENTION, RANDOM, LOSS, OPTIMISER, NORM, SEARCH, OUTPUT, ELEMENTWISE, PYTHON)
 OPERATIONS = {  # by a part of an operation's name; the first that fits
     "attention": ATTENTION,
     "vector_norm": OPTIMISER,  # clipping
@@ -49,6 +55,15 @@ COMPILED = {  # scopes whose own time is that of a compiled function
     "DropAddBackward": ELEMENTWISE,
     "Turned": ELEMENTWISE,
     "TurnedBackward": ELEMENTWISE,
+}
+NATIVE = {  # what `Native` does, each in a scope of its name while it is watched
+    "product": MATMUL,
+    "add_product": MATMUL,
+    "past": ATTENTION,
+    "memory": ATTENTION,
+    "norm": NORM,
+    "turn": ELEMENTWISE,
+    "best_of_product": OUTPUT,
 }
 PRODUCTS = {"mm", "mm_", "addmm", "addmm_", "bmm", "baddbmm", "baddbmm_"}
 # Operations that only describe or reserve memory: their time is that of being called.
@@ -76,8 +91,8 @@ def group(name: str, scopes: Iterable[str]) -> str:
         return OPTIMISER
     if operation in PRODUCTS:
         return MATMUL
-    if name in COMPILED:
-        return COMPILED[name]
+    if name in COMPILED | NATIVE:
+        return (COMPILED | NATIVE)[name]
     if operation == name or operation in EMPTY:  # a scope, whose own time is what lies between the operations
         return PYTHON
     if "CrossEntropy" in above:
@@ -107,14 +122,35 @@ def shares(action: Callable[[], object]) -> dict[str, float]:
     return found
 
 
-def measured(row: str, action: Callable[[], object]) -> dict[str, float]:
+@contextmanager
+def watched(speaker: SequenceToSequence) -> Iterator[None]:
+    """Every call of `Native` is a scope, and the decoder goes layer by layer, or its parts could not be told apart."""
+
+    def scope(name: str, plain: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*given: Any) -> Any:
+            with record_function(name):
+                return plain(*given)
+
+        return call
+
+    with ExitStack() as stack:
+        for name in NATIVE:
+            stack.enter_context(patch.object(Native, name, scope(name, getattr(Native, name))))
+        stack.enter_context(patch.object(speaker.decoder, "weights", None))
+        yield
+
+
+def measured(
+    row: str, action: Callable[[], object], watching: Callable[[], AbstractContextManager[None]] = nullcontext
+) -> dict[str, float]:
     """Medians over several calls, and the seconds of a call without the profiler, which slows it down."""
     plain = []
     for _ in range(WARMUP + REPEATS):
         began = time.perf_counter()
         action()
         plain.append(time.perf_counter() - began)
-    calls = [shares(action) for _ in range(REPEATS)]
+    with watching():
+        calls = [shares(action) for _ in range(REPEATS)]
     medians = {name: statistics.median(call[name] for call in calls) for name in GROUPS}
     total = sum(medians.values())  # medians of parts add up to 1 only nearly
     figures = {f"{row}: {name}": share / total for name, share in medians.items() if share > 0}
@@ -126,9 +162,18 @@ def measure(shape: Shape = FULL) -> dict[str, float]:
     with tempfile.TemporaryDirectory() as folder:
         events = train(model(shape), task(shape), OPTIONS, folder=Path(folder), width=shape.model.width)
         step = measured("profile, training", lambda: next(e for e in events if isinstance(e, Stepped)))
-    speaker = model(shape).eval()
+    speaker = for_inference(shape.model, model(shape).eval())
     sources = [example.source.tolist() for example in examples(SENTENCES, shape.vocabulary, seed=2)]
-    return step | measured("profile, decoding", lambda: translate(speaker, sources, SAME_LENGTH))
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # as a worker of `regard translate`
+    try:
+        return step | measured(
+            "profile, decoding",
+            lambda: translate(speaker, sources, SAME_LENGTH),
+            (lambda: watched(speaker)) if native else nullcontext,
+        )
+    finally:
+        torch.set_num_threads(threads)
 
 
 def notes(shape: Shape) -> str:
@@ -136,8 +181,9 @@ def notes(shape: Shape) -> str:
         f"Parts of the wall time, from torch's profiler, medians of {REPEATS}. Training: one step of the real "
         f"loop, {shape.batch_tokens:,} tokens of random ids with the lengths of captions, vocabulary "
         f"{shape.vocabulary:,}. Decoding: beam {SAME_LENGTH.beam}, {SENTENCES} sentences, outputs as long as "
-        "their sources. The products of the output layer are matmul; loss is the rest of it. Python and dispatch is "
-        "what no operation took; the profiler itself adds to it. The seconds are without the profiler."
+        "their sources, on one thread, layer by layer, so that parts can be told apart; the seconds are those of all "
+        "layers in one call. In training the products of the output layer are matmul; loss is the rest of it. Python "
+        "and dispatch is what no operation took; the profiler itself adds to it. The seconds are without the profiler."
     )
 
 

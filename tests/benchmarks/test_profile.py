@@ -23,6 +23,8 @@ LAYER = "autograd::engine::evaluate_function: AddmmBackward0"
         ("Attention", ["SelfAttention"], "attention"),
         ("AttentionBackward", [LAYER], "attention"),
         ("DropAdd", ["PreNorm"], "elementwise and copies"),
+        ("add_product", [], "matmul"),
+        ("best_of_product", [], "output layer with softmax and top-k"),
         ("aten::native_layer_norm_backward", [LAYER], "normalisation"),
         ("aten::random_", [], "random numbers"),
         ("aten::bernoulli_", ["aten::dropout"], "random numbers"),
