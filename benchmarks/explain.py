@@ -80,9 +80,9 @@ def kept(name: str, chosen: Any, measure: Callable[[], dict[str, float]]) -> Kep
 
 def notes(chosen: Any, found: Mapping[str, Kept]) -> str:
     told = {
-        "recorder": f"recorder_unused_ratio: decoding of {DECODED} sentences, beam 5, with an explainer of the same "
-        f"model alive in the process over without; medians of {ROUNDS} rounds in turns, each process with one thread "
-        "pool of its own.",
+        "recorder": f"recorder_unused_ratio: speed of decoding, beam 5, with an explainer of the same model alive in "
+        f"the process over that without; the median of the quotients of {ROUNDS} rounds in turns, which decode "
+        f"{DECODED} sentences several times over. recorder_unused_spread is half the width of its interval of 95 %.",
         "rise": f"rise_seconds: one sentence of {TOKENS} source tokens, {MASKS:,} masks over the source and as many "
         "over what was written, to the last mask.",
         "text": f"deletion_auc_text, insertion_auc_text: mean probability of the tokens of the model's own output for "
@@ -90,7 +90,8 @@ def notes(chosen: Any, found: Mapping[str, Kept]) -> str:
         "image": f"deletion_auc_image, insertion_auc_image: mean probability of the likeliest digit of the first "
         f"{chosen.sentences} test images of mnist, as pixels go and come.",
         "alignment": "aer: per cent, on the second halves of the gold sets, those of en-de together; the best head "
-        "was chosen by the first half of each, the mean of all and the taught head by nothing. The models (3+3 layers, "
+        "was chosen by the first half of each; average is the mean of all heads as a word is written, which, like the "
+        "taught head, nothing was chosen for. The models (3+3 layers, "
         f"width 128, {aligners.BUDGET} each) read Tatoeba's everyday sentences; the gold sets are speeches, reports "
         "and minutes of parliaments. The taught head learned eflomal's links of that text; eflomal itself had the "
         "sentences of the gold sets beside it.",

@@ -258,7 +258,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     notes = NOTES.format(
         clients=CLIENTS, seconds=trial.seconds, warmup=trial.warmup, rounds=trial.rounds, overload=OVERLOAD
     )
-    command = f"python -m benchmarks.serving --model {chosen.model.name}"
+    command = f"python -m benchmarks.serving --model {chosen.model.name} --seconds {chosen.seconds:g}"
+    command += f" --rounds {chosen.rounds}"
     write("serve", Result(command, (time.perf_counter() - began) / 60, figures, notes), chosen.out)
     for key, value in figures.items():
         say(f"{value:10.3f}  {key}")

@@ -61,11 +61,12 @@ def compared(trained: Aligners, sets: Sequence[Known]) -> dict[str, float]:
     totals: dict[str, AlignmentScore] = {}
     found, start = {}, 0
     for known in sets:
-        best = plain.rank(known.pairs[: known.half], known.gold[: known.half])[0][0]
+        ranked = plain.rank(known.pairs[: known.half], known.gold[: known.half])
+        best = next(look for look, _ in ranked if look.head is not None)
         rest = known.pairs[known.half :]
         rows = {
             "best_head": plain.align(rest, best),
-            "average": plain.align(rest, Look(step=best.step)),
+            "average": plain.align(rest, Look()),
             "guided": guided.align(rest, guided.look),
             "eflomal": trained.eflomal[start + known.half : start + len(known.pairs)],
         }
@@ -74,6 +75,8 @@ def compared(trained: Aligners, sets: Sequence[Known]) -> dict[str, float]:
             score = scored(links, known)
             totals[row] = totals.get(row, AlignmentScore()) + score
             found[f"{known.name}: {row}"] = score.aer
+        chosen = {"layer of the best head": best.layer, "its number": best.head, "at reading": best.step == "reading"}
+        found |= {f"{known.name}: {name}": float(value or 0) for name, value in chosen.items()}
     return {f"aer_{row}": score.aer for row, score in totals.items()} | found
 
 

@@ -4,18 +4,20 @@ import math
 import random
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
 from benchmarks.explain import asked_for
-from benchmarks.explained import cost
-from benchmarks.explained.aligners import expanded, written_recipe
+from benchmarks.explained import cost, links
+from benchmarks.explained.aligners import Aligners, expanded, written_recipe
 from benchmarks.explained.cost import CASTS, ROUNDS, interval, unused
 from benchmarks.explained.flags import cases, cut, of_another, said_again
 from benchmarks.explained.links import Known, read_known, scored
 from benchmarks.family.bench import recipe_of
 from regard.data.pairs import Pair
-from regard.evaluation.alignment import Gold
+from regard.evaluation.alignment import AlignmentScore, Gold
+from regard.explaining.alignment import Look
 from regard.explaining.concerns import Thresholds, repetition
 from regard.explaining.sides import words_in
 
@@ -136,3 +138,37 @@ def test_the_interval_holds_the_median_as_often_as_it_says():
         low, high = interval([rng.expovariate(1.0) for _ in range(60)])
         held.append(low <= math.log(2) <= high)
     assert sum(held) / len(held) >= 0.93
+
+
+class StubAligner:
+    """Every look finds the same link in every pair; the mean of a layer has the least error."""
+
+    look = Look(2, 1)
+
+    def __init__(self, links):
+        self.links = links
+
+    def rank(self, _pairs, _gold):
+        looks = (Look(1), Look(2, 3, "reading"), Look(1, 1))
+        return [(look, AlignmentScore()) for look in looks]
+
+    def align(self, pairs, look):
+        return [self.links[look]] * len(pairs)
+
+
+def test_the_best_head_is_a_head_and_nothing_chooses_the_mean(monkeypatch):
+    right, wrong = frozenset({(0, 0), (1, 1)}), frozenset({(0, 1), (1, 0)})
+    plain = StubAligner({Look(2, 3, "reading"): right, Look(): frozenset({(0, 0), (1, 0)})})
+    taught = StubAligner({Look(2, 1): wrong})
+    monkeypatch.setattr(links, "load_aligner", {Path("plain"): plain, Path("taught"): taught}.get)
+    known = Known("some", [Pair("a b", "c d")] * 4, [Gold(right, right)] * 4)
+    found = links.compared(Aligners(Path("plain"), Path("taught"), [wrong] * 2 + [right] * 2), [known])
+    assert {name: found[f"aer_{name}"] for name in ("best_head", "average", "guided", "eflomal")} == {
+        "best_head": 0,
+        "average": 50,
+        "guided": 100,
+        "eflomal": 0,
+    }
+    assert found["some: layer of the best head"] == 2
+    assert found["some: its number"] == 3
+    assert found["some: at reading"] == 1
