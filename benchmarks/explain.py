@@ -98,7 +98,8 @@ def notes(chosen: Any, found: Mapping[str, Kept]) -> str:
         "flags": f"flag_precision, flag_recall: {chosen.cases} outputs of the model as they are (for sentences after "
         f"the first {SEEN} of test_2016_flickr, with which thresholds were first tried), and as many spoiled: "
         "a third each paired with another source (detached), cut in half (untranslated), with words said three times "
-        "(repetition). Some of the outputs that count as whole are truly wrong.",
+        "(repetition). Some of the outputs that count as whole are truly wrong. Unsure counts in neither figure: of as "
+        "many outputs with one word of another in the place of one of theirs, those of which it names that word.",
     }
     lines = ["One model, one seed; low deletion and high insertion are good.", ""]
     lines += [f"- {told[name]} (commit {found[name].commit})" for name in chosen.only]

@@ -44,6 +44,14 @@ def said_again(outputs: list[str], place: int, rng: random.Random) -> str:
 SPOILED: Mapping[Trouble, Spoil] = {"detached": of_another, "untranslated": cut, "repetition": said_again}
 
 
+def swapped(outputs: list[str], place: int, rng: random.Random) -> tuple[str, int]:
+    """One word of another output in the place of one that is no punctuation, and which place that is."""
+    words = outputs[place].split()
+    where = rng.choice([i for i, word in enumerate(words) if any(map(str.isalnum, word))] or [0])
+    others = [word for word in outputs[(place + 1) % len(outputs)].split() if word not in words] or ["?"]
+    return " ".join([*words[:where], rng.choice(others), *words[where + 1 :]]), where
+
+
 def cases(sources: Sequence[str], outputs: list[str]) -> list[Case]:
     """Each output as it is, and spoiled in one of the ways in turn."""
     rng, kinds = random.Random(SEED), list(SPOILED)
@@ -59,7 +67,8 @@ def figures(explainer: TranslationExplainer, sources: Sequence[str]) -> dict[str
     """A case is flagged if it has a concern of one of the kinds that outputs are spoiled by; `unsure` flags none.
 
     flag_precision: flagged cases that are spoiled, over all that are flagged; half of all cases are spoiled.
-    flag_recall: flagged cases over all that are spoiled. Of each kind: cases that were flagged for just that.
+    flag_recall: flagged cases over all that are spoiled. Of each kind: cases that were flagged for just that. `unsure`
+    speaks of words: its spoiled outputs have one wrong word each, and are flagged if it names that word.
     """
     outputs = []
     for source in sources:
@@ -70,21 +79,28 @@ def figures(explainer: TranslationExplainer, sources: Sequence[str]) -> dict[str
     every: Counter[str] = Counter()
     for number, case in enumerate(cases(sources, outputs), start=1):
         (found,) = explainer.explain(case.source, Asked(target=case.output, alternatives=0, concerns=True))
-        kinds = {concern.kind for concern in found.concerns} & SPOILED.keys()
+        said = {concern.kind for concern in found.concerns}
+        kinds = said & SPOILED.keys()
         every["spoiled" if case.kind else "whole"] += 1
         flagged["spoiled" if case.kind else "whole"] += bool(kinds)
         if case.kind:
             every[case.kind] += 1
             flagged[case.kind] += case.kind in kinds
-        for kind in kinds if case.kind is None else ():
+        for kind in said if case.kind is None else ():
             flagged[f"whole, {kind}"] += 1
         if number % 50 == 0:
             say(f"  case {number} of {2 * len(sources)}")
+    rng = random.Random(SEED)
+    for place, source in list(enumerate(sources))[:: len(SPOILED)]:
+        output, where = swapped(outputs, place, rng)
+        (found,) = explainer.explain(source, Asked(target=output, alternatives=0, concerns=True))
+        every["unsure"] += 1
+        flagged["unsure"] += any(where in one.target_words for one in found.concerns if one.kind == "unsure")
     rates = {
         "flag_precision": flagged["spoiled"] / max(flagged["spoiled"] + flagged["whole"], 1),
         "flag_recall": flagged["spoiled"] / every["spoiled"],
     }
-    for kind in SPOILED:
+    for kind in (*SPOILED, "unsure"):
         rates[f"{kind}: spoiled outputs flagged for it"] = flagged[kind] / max(every[kind], 1)
         rates[f"{kind}: whole outputs flagged for it"] = flagged[f"whole, {kind}"] / every["whole"]
     return rates

@@ -12,7 +12,7 @@ from benchmarks.explain import asked_for
 from benchmarks.explained import cost, links
 from benchmarks.explained.aligners import Aligners, expanded, written_recipe
 from benchmarks.explained.cost import CASTS, ROUNDS, interval, unused
-from benchmarks.explained.flags import cases, cut, of_another, said_again
+from benchmarks.explained.flags import cases, cut, of_another, said_again, swapped
 from benchmarks.explained.links import Known, read_known, scored
 from benchmarks.family.bench import recipe_of
 from regard.data.pairs import Pair
@@ -138,6 +138,15 @@ def test_the_interval_holds_the_median_as_often_as_it_says():
         low, high = interval([rng.expovariate(1.0) for _ in range(60)])
         held.append(low <= math.log(2) <= high)
     assert sum(held) / len(held) >= 0.93
+
+
+def test_one_word_is_another_outputs():
+    for seed in range(9):
+        output, where = swapped(OUTPUTS, 2, random.Random(seed))
+        before, after = OUTPUTS[2].split(), output.split()
+        assert [i for i, (one, other) in enumerate(zip(before, after, strict=True)) if one != other] == [where]
+        assert after[where] in OUTPUTS[0].split()
+        assert before[where] != "."
 
 
 class StubAligner:
