@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from statistics import fmean
-from typing import Annotated
+from typing import Annotated, Any
 
 import torch
 from jaxtyping import Float
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from torch import Tensor
 
 from regard.data.pairs import Pair
@@ -51,24 +51,65 @@ class Scene:
 
 
 class Still(Part):
-    """How one output looked at its source at one moment: `weights[target][source]`, the mean of a layer's heads."""
+    """How one output looked at its source at one moment: `layers[layer][target][source]`, means of a layer's heads.
+
+    Older films have one map, `weights`, of the layer that agreed most then.
+    """
 
     source: tuple[str, ...]
     target: tuple[str, ...]
-    weights: tuple[tuple[Share, ...], ...]
+    layers: Annotated[tuple[tuple[tuple[Share, ...], ...], ...], Field(min_length=1)]
+
+    @model_validator(mode="before")
+    @classmethod
+    def with_layers(cls, given: Any) -> Any:
+        if not isinstance(given, dict) or "weights" not in given or "layers" in given:
+            return given
+        return {**{key: value for key, value in given.items() if key != "weights"}, "layers": [given["weights"]]}
 
 
 class Frame(Part):
-    """All sentences after `step` steps. `layer`, counted from 1, is the one whose weights agreed most then."""
+    """All sentences after `step` steps. `layer`, counted from 1, is the one whose weights agreed most then.
+
+    Frames compare if all are drawn by one layer: that of the last. A frame of one map is drawn by it, whatever its
+    layer.
+    """
 
     step: Whole
     layer: Annotated[int, Field(ge=1)]
     pictures: tuple[Still, ...]
 
+    @model_validator(mode="after")
+    def has_its_layer(self) -> "Frame":
+        if any(1 < len(one.layers) < self.layer for one in self.pictures):
+            raise ValueError(f"there is no map of layer {self.layer}")
+        return self
+
+    def by(self, layer: int) -> "View":
+        """As this layer looked."""
+        only = all(len(one.layers) == 1 for one in self.pictures)
+        place = 0 if only else layer - 1
+        maps = tuple(torch.tensor(one.layers[place]) for one in self.pictures)
+        return View(self.step, self.layer if only else layer, maps)
+
+
+@dataclass(frozen=True)
+class View:
+    """One map of each sentence, and the layer that they are of."""
+
+    step: int
+    layer: int
+    maps: tuple[Float[Tensor, "_ _"], ...]
+
     @property
     def agreement(self) -> float:
         """Mean over sentences of how far output and source choose each other."""
-        return fmean(float(agreement(torch.tensor(one.weights))) for one in self.pictures)
+        return fmean(float(agreement(one)) for one in self.maps)
+
+
+def views(frames: Sequence[Frame]) -> list[View]:
+    """Every frame by the layer of the last."""
+    return [frame.by(frames[-1].layer) for frame in frames]
 
 
 # ---------------------------------------------------------------- making
@@ -90,8 +131,8 @@ def shoot(model: SequenceToSequence, taken: Sequence[Scene], step: int) -> Frame
         maps = [heads_mean(model, one) for one in taken]
     layer = best_layer(maps)
     pictures = (
-        Still(source=one.columns, target=one.rows, weights=rounded(weights[layer]))
-        for one, weights in zip(taken, maps, strict=True)
+        Still(source=one.columns, target=one.rows, layers=tuple(map(rounded, layers)))
+        for one, layers in zip(taken, maps, strict=True)
     )
     return Frame(step=step, layer=layer + 1, pictures=tuple(pictures))
 

@@ -12,6 +12,7 @@ from typing import Literal
 from jaxtyping import Float
 from torch import Tensor
 
+from regard.evaluation.alignment import Links
 from regard.explaining.markup import text
 
 Colour = Literal["none", "256", "true"]
@@ -26,6 +27,7 @@ INDEXED = (16, 17, 18, 19, 25, 31, 37, 43, 79, 115, 151, 187, 230)  # black, blu
 SHADES = 20  # opacity steps of an SVG cell
 CELL = 24  # side of a labelled SVG cell, in px
 LONGEST = 18  # characters of a label
+INSET, SIDE = 0.11, 0.78  # of an outline in its cell
 
 
 # ---------------------------------------------------------------- labels
@@ -117,9 +119,16 @@ def shade(value: float, colour: Colour) -> str:
 
 # ---------------------------------------------------------------- SVG
 def svg(
-    weights: Float[Tensor, "q k"], columns: Sequence[str], rows: Sequence[str], title: str = "attention weights"
+    weights: Float[Tensor, "q k"],
+    columns: Sequence[str],
+    rows: Sequence[str],
+    title: str = "attention weights",
+    links: Links = frozenset(),
 ) -> str:
-    """The labelled map as one SVG element that stands alone or inside a page, where CSS `color` sets its hue."""
+    """The labelled map as one SVG element that stands alone or inside a page, where CSS `color` sets its hue.
+
+    Cells that `links` names, as (column, row), are outlined.
+    """
     top, side = labels(columns), labels(rows)
     left, above = label_space(side), max(CELL, label_space([label for label in top if len(label) > 1]))
     width, height = CELL * len(top), CELL * len(side)
@@ -134,7 +143,7 @@ def svg(
         f'{height + above + 1}" width="{width + left + right}" height="{height + above + 1}" color="#0b5cad" '
         f'font-family="system-ui, sans-serif" font-size="14" role="img" aria-label="{text(title)}">'
         f'<g class="names" fill="#777">{"".join(names)}</g>'
-        f'<g transform="scale({CELL})">{cells(weights)}</g>'
+        f'<g transform="scale({CELL})">{cells(weights)}{outlines(links)}</g>'
         f'<rect width="{width}" height="{height}" fill="none" stroke="#999" stroke-opacity=".5"/></svg>'
     )
 
@@ -165,6 +174,16 @@ def cells(weights: Float[Tensor, "q k"]) -> str:
             x += length
     drawn = (f'<path fill-opacity="{k / SHADES:g}" d="{"".join(paths[k])}"/>' for k in sorted(paths))
     return f'<g class="cells" fill="currentColor" shape-rendering="crispEdges">{"".join(drawn)}</g>'
+
+
+def outlines(links: Links) -> str:
+    """A square inside each linked cell: a line in the colour of the ink on a wider one in that of the paper, so that it
+    is seen on every shade."""
+    if not links:
+        return ""
+    path = "".join(f"M{x + INSET:g} {y + INSET:g}h{SIDE:g}v{SIDE:g}h-{SIDE:g}z" for x, y in sorted(links))
+    lines = f'<path class="edge" stroke="#fff" stroke-width=".17" d="{path}"/><path stroke-width=".08" d="{path}"/>'
+    return f'<g class="links" fill="none" stroke="#1b2430">{lines}</g>'
 
 
 def shown(value: float) -> str:

@@ -40,6 +40,9 @@ for (const maps of document.querySelectorAll(".maps")) {
       maps.querySelector("[aria-pressed=true]").setAttribute("aria-pressed", "false");
       button.setAttribute("aria-pressed", "true");
       svg.querySelector(".cells").replaceWith(button.querySelector(".cells").cloneNode(true));
+      svg.querySelector(".links")?.remove(); // a map that saw nothing has none
+      const links = button.querySelector(".links");
+      if (links) svg.querySelector(".cells").after(links.cloneNode(true));
       maps.querySelector(".which").textContent = button.getAttribute("aria-label");
       weights = button.dataset.weights.split(",");
       value.textContent = rest = "strongest: " + button.dataset.peak;

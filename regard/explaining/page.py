@@ -8,10 +8,12 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from regard.evaluation.alignment import Links
+from regard.explaining.alignment import strongest
 from regard.explaining.chart import Point, Series, chart
 from regard.explaining.document import document, section
-from regard.explaining.film import Frame
-from regard.explaining.heatmap import cells, labels, peak, svg
+from regard.explaining.film import Frame, Still, View, views
+from regard.explaining.heatmap import cells, labels, outlines, peak, svg
 from regard.explaining.markup import text
 from regard.explaining.record import Attention
 from regard.explaining.samples import Moment, samples
@@ -191,13 +193,15 @@ def grid_row(attention: Attention, i: int) -> str:
     return f"<p>{layer}</p><div>{''.join(buttons)}</div>"
 
 
-def thumbnail(weights: Float[Tensor, "q k"], name: str, short: str, *, pressed: bool = False) -> str:
+def thumbnail(
+    weights: Float[Tensor, "q k"], name: str, short: str, *, pressed: bool = False, links: Links = frozenset()
+) -> str:
     q, k = weights.shape
     return (
         f'<button type="button" aria-label="{text(name)}" aria-pressed="{str(pressed).lower()}" '
         f'data-peak="{peak(weights):.2f}" data-weights="{thousandths(weights)}">'
-        f'<svg viewBox="0 0 {k} {q}" preserveAspectRatio="none" aria-hidden="true">{cells(weights)}</svg>'
-        f"<span>{text(short)}</span></button>"
+        f'<svg viewBox="0 0 {k} {q}" preserveAspectRatio="none" aria-hidden="true">{cells(weights)}{outlines(links)}'
+        f"</svg><span>{text(short)}</span></button>"
     )
 
 
@@ -221,38 +225,44 @@ def film(frames: Sequence[Frame]) -> str:
     """How far the output and its source agree, by step; then the strip of each sentence."""
     if len(frames) < 2:  # nothing to compare
         return ""
+    seen = views(frames)
     course = [
         Point(float(one.step), one.agreement, f"step {one.step:,} · layer {one.layer} · agreement {one.agreement:.3f}")
-        for one in frames
+        for one in seen
     ]
-    strips = "".join(strip(frames, i) for i in range(len(frames[0].pictures)))
+    strips = "".join(strip(seen, still, i) for i, still in enumerate(frames[-1].pictures))
+    single = len({one.layer for one in seen}) == 1
+    layer = (
+        f"layer {seen[-1].layer}, which aligns best at the last step" if single else "the layer that aligned best then"
+    )
     return (
-        "<p>Sentences that were not learned from, with their reference as the output; the mean of the heads of the "
-        "layer that aligns best. Agreement: how many of the output and source tokens choose each other, by giving and "
-        "by getting most; all of them would be 1.</p>"
+        "<p>Sentences that were not learned from, with their reference as the output; the mean of the heads of "
+        f"{layer}. Outlined, and orange in the small maps: the alignment, the source token to which each output token "
+        "gives most. Agreement: how many of the output and source tokens choose each other, by giving and by getting "
+        "most; all of them would be 1.</p>"
         f'<div class="charts">{chart("agreement", [Series("agreement", tuple(course))], "step")}</div>{strips}'
     )
 
 
-def strip(frames: Sequence[Frame], i: int) -> str:
+def strip(seen: Sequence[View], still: Still, i: int) -> str:
     """One sentence: the last frame large, all of them small, a slider and a button that lets them run."""
-    last, still = frames[-1], frames[-1].pictures[i]
-    weights = torch.tensor(still.weights)
+    last, weights = seen[-1], seen[-1].maps[i]
+    links = [strongest(one.maps[i], 0.0) for one in seen]
     small = "".join(
-        thumbnail(torch.tensor(one.pictures[i].weights), named(one), f"{one.step:,}", pressed=one is last)
-        for one in frames
+        thumbnail(one.maps[i], named(one), f"{one.step:,}", pressed=one is last, links=marked)
+        for one, marked in zip(seen, links, strict=True)
     )
     return (
         f'<article class="maps film" data-columns="{names(still.source)}" data-rows="{names(still.target)}">'
         f"<h3>sentence {i + 1}</h3>"
-        f'<div class="both"><figure class="large">{svg(weights, still.source, still.target)}'
+        f'<div class="both"><figure class="large">{svg(weights, still.source, still.target, links=links[-1])}'
         f'<figcaption><b class="which">{named(last)}</b> '
         f'<output class="value">strongest: {peak(weights):.2f}</output></figcaption></figure>'
         f'<div class="heads"><div class="reel"><button type="button" class="play">play</button>'
-        f'<input type="range" min="0" max="{len(frames) - 1}" value="{len(frames) - 1}" aria-label="frame"></div>'
+        f'<input type="range" min="0" max="{len(seen) - 1}" value="{len(seen) - 1}" aria-label="frame"></div>'
         f"<div>{small}</div></div></div></article>"
     )
 
 
-def named(frame: Frame) -> str:
-    return f"step {frame.step:,}, layer {frame.layer}"
+def named(one: View) -> str:
+    return f"step {one.step:,}, layer {one.layer}"

@@ -24,7 +24,7 @@ from regard.training.events import from_json
 
 # The first two as regard/recipe/folder.py has them, which would bring torch: a page needs none.
 RECIPE, LOG, FILM, REPORT = "recipe.yaml", "training.jsonl", "film.jsonl", "report.html"
-PICTURE = ("source", "target", "weights")
+SIDES = ("source", "target")
 MOST = MEBIBYTE  # bytes of a file that one answer holds
 DRAIN_SECONDS = 1.0
 # A report is one file with a script of its own: it may run that, and reach nothing, not even this page.
@@ -91,24 +91,41 @@ def event(line: bytes) -> Any:
 
 
 def frame(line: bytes) -> Any:
-    """Where the model looked at one step, for a few sentences."""
+    """Where each layer of the model looked at one step, for a few sentences; old films have one map, `weights`."""
     found = parse_json(line)
     if not isinstance(found, dict) or not isinstance(found.get("step"), int):
         raise DataError("film: found a line without a step; expected what a run writes")
-    pictures = found.get("pictures")
-    if not isinstance(pictures, list) or not all(is_picture(one) for one in pictures):
-        raise DataError("film: found no pictures; expected a weight for each target and source token")
-    return found
+    pictures, layer = found.get("pictures"), found.get("layer", 1)
+    if (
+        not isinstance(pictures, list)
+        or not isinstance(layer, int)
+        or not all(is_picture(one, layer) for one in pictures)
+    ):
+        raise DataError("film: found no pictures; expected a weight of each layer for each target and source token")
+    shown = [{**{key: one[key] for key in SIDES}, "layers": maps_of(one)} for one in pictures]
+    return {"step": found["step"], "layer": layer, "pictures": shown}
 
 
-def is_picture(value: Any) -> bool:
-    """Tokens of two sides and a number for each pair of them."""
-    if not isinstance(value, dict) or not all(isinstance(value.get(key), list) for key in PICTURE):
+def maps_of(picture: dict[str, Any]) -> Any:
+    return picture.get("layers", [picture.get("weights")])
+
+
+def is_picture(value: Any, layer: int) -> bool:
+    """Tokens of two sides and, of each layer, a number for each pair of them; `layer` is there, or the only one."""
+    if not isinstance(value, dict) or not all(isinstance(value.get(key), list) for key in SIDES):
         return False
-    weights, rows, columns = value["weights"], len(value["target"]), len(value["source"])
-    return len(weights) == rows and all(
-        isinstance(row, list) and len(row) == columns and all(isinstance(one, int | float) for one in row)
-        for row in weights
+    maps, rows, columns = maps_of(value), len(value["target"]), len(value["source"])
+    if not isinstance(maps, list) or layer < 1 or not (len(maps) == 1 or layer <= len(maps)):
+        return False
+    return all(is_map(one, rows, columns) for one in maps)
+
+
+def is_map(value: Any, rows: int, columns: int) -> bool:
+    return (
+        isinstance(value, list)
+        and len(value) == rows
+        and all(isinstance(row, list) and len(row) == columns for row in value)
+        and all(isinstance(one, int | float) for row in value for one in row)
     )
 
 

@@ -328,18 +328,21 @@ def test_models_that_only_write_only_read_or_do_not_attend_show_what_they_have(o
 
 def test_a_film_runs_from_its_first_frame_to_its_last(opened):
     def frame(step, weight):
-        picture = Still(source=("a", "</s>"), target=("x",), weights=((weight, 1 - weight),))
+        picture = Still(source=("a", "</s>"), target=("x",), layers=(((weight, 1 - weight),),))
         return Frame(step=step, layer=1, pictures=(picture,))
 
     page = opened(report(Contents("t", film=[frame(0, 0.5), frame(10, 0.25), frame(20, 0.125)])))
     which, slider = page.locator(".film .which"), page.locator(".film input")
     assert which.text_content() == "step 20, layer 1"
+    outline = page.locator(".film .large .links .edge")
+    assert outline.get_attribute("d").startswith("M1.")  # 0.875 is in the second column
     slider.focus()
     page.keyboard.press("ArrowLeft")
     assert which.text_content() == "step 10, layer 1"
     assert page.locator(".film .value").text_content() == "strongest: 0.75"
     page.locator(".film button[data-weights]").first.click()
     assert slider.input_value() == "0"
+    assert outline.get_attribute("d").startswith("M0.")  # of equal ones the first
     page.locator(".play").click()
     page.get_by_text("step 20, layer 1", exact=True).wait_for()
     assert page.locator(".play").text_content() == "play"

@@ -167,11 +167,29 @@ def test_what_rise_measures_is_what_the_service_says(page, service):
     for word in range(2):
         columns = rows_of(found["source"], word)
         value = sum(map_["values"][row][column] for row in rows for column in columns) / len(rows)
-        squares = sum((map_["errors"][row][column] or 0) ** 2 for row in rows for column in columns)
+        errors = sum(map_["errors"][row][column] for row in rows for column in columns)
         title = page.locator("#part-rise p.lit span").nth(word)
         expect(title).to_have_attribute("title", re.compile("±"))
         shown = [float(part) for part in title.get_attribute("title").split(" ± ")]
-        assert shown == pytest.approx([value, squares**0.5 / len(rows)], abs=0.0051)
+        assert shown == pytest.approx([value, errors / len(rows)], abs=0.0051)
+
+
+def test_an_error_that_is_not_known_for_one_piece_is_not_known_for_the_word(page, service):
+    def spoilt(route):
+        answer = route.fetch()
+        found = answer.json()
+        for map_ in found.get("saliency") or ():
+            row, column = rows_of(found["target"], 0)[-1], rows_of(found["source"], 1)[0]
+            map_["errors"][row][column] = None
+        route.fulfill(response=answer, json=found)
+
+    page.route("**/explain", spoilt)
+    type_in(page, service)
+    words_of(page).first.click()
+    page.get_by_role("tab", name="RISE").click()
+    lit = page.locator("#part-rise p.lit span")
+    expect(lit.nth(0)).to_have_attribute("title", re.compile(r"± \d"))
+    expect(lit.nth(1)).to_have_attribute("title", re.compile(r"\d ± \?$"))
 
 
 def test_what_nobody_waits_for_is_given_up(page, service):

@@ -1,6 +1,7 @@
 """`regard watch` in a real browser: a run directory that the test writes grows, and the page follows it."""
 
 import json
+import re
 import subprocess
 import sys
 
@@ -25,9 +26,11 @@ def validation(number, bleu, *outputs):
     return Validated(10 * number, 6.0 * number, {"loss": 3.0, "bleu": bleu}, True, samples)
 
 
-def film(*steps):
-    picture = {"source": ["▁A", "▁man", "</s>"], "target": ["▁Mann", "</s>"], "weights": [[0.1, 0.8, 0.1], [0, 0, 1]]}
-    return "".join(json.dumps({"step": one, "layer": 1, "pictures": [picture]}) + "\n" for one in steps)
+def film(*frames):
+    """Frames of (step, layer)."""
+    maps = [[[0.1, 0.8, 0.1], [0, 0, 1]], [[1, 0, 0], [1, 0, 0]]]
+    picture = {"source": ["▁A", "▁man", "</s>"], "target": ["▁Mann", "</s>"], "layers": maps}
+    return "".join(json.dumps({"step": step, "layer": layer, "pictures": [picture]}) + "\n" for step, layer in frames)
 
 
 @pytest.fixture
@@ -108,13 +111,19 @@ def test_the_page_follows_a_run_from_before_its_first_event_to_its_figures(page,
     expect(page.locator("#damaged")).to_be_hidden()
     expect(page.locator("#samples")).to_be_hidden()
 
-    write_atomically(run / "film.jsonl", film(0, 10))
+    write_atomically(run / "film.jsonl", film((0, 2), (10, 1)))
     expect(page.locator("#strip button")).to_have_count(2)
     expect(page.locator("#step")).to_have_text("step 10")
     page.locator("#strip button").first.click()
     expect(page.locator("#step")).to_have_text("step 0")
     expect(page.locator("#large .names text")).to_have_text(["▁A", "▁man", "</s>", "▁Mann", "</s>"])
-    expect(page.locator("#large path")).to_have_count(3)  # shades of 0.1, 0.8 and 1
+    expect(page.locator("#filmed")).to_have_text("layer 1")  # that of the last frame
+    expect(page.locator("#large .names ~ g > g:not(.links) path")).to_have_count(3)  # shades of 0.1, 0.8 and 1
+    linked = page.locator("#large .links .edge")
+    expect(linked).to_have_attribute("d", re.compile(r"^M1\.\d+ 0\.\d+h[^M]*M2\.\d+ 1\.\d+h[^M]*$"))
+    write_atomically(run / "film.jsonl", film((0, 2), (10, 1), (20, 2)))
+    expect(page.locator("#filmed")).to_have_text("layer 2")
+    expect(linked).to_have_attribute("d", re.compile(r"^M0\.\d+ 0\.\d+h[^M]*M0\.\d+ 1\.\d+h[^M]*$"))
 
     done = Finished(20, 1.0, 99.0, 3.0, {"loss": 3.0}, "last")
     append(run, Started(1234, 100, None, None, 10), step(2), Stopped(20, "done"), done)

@@ -7,7 +7,7 @@ import torch
 
 from regard.data.pairs import Pair
 from regard.errors import DataError
-from regard.explaining.film import FRAMES, LONGEST, Frame, Still, read_film, scenes, shoot, thinned, to_lines
+from regard.explaining.film import FRAMES, LONGEST, Frame, Still, read_film, scenes, shoot, thinned, to_lines, views
 from regard.explaining.record import record
 from regard.explaining.roles import agreement
 from regard.recipe.build import build
@@ -31,7 +31,7 @@ MODELS = {
 
 
 def frame(step):
-    return Frame(step=step, layer=1, pictures=(Still(source=("a", "</s>"), target=("x",), weights=((0.25, 0.75),)),))
+    return Frame(step=step, layer=1, pictures=(Still(source=("a", "</s>"), target=("x",), layers=(((0.25, 0.75),),)),))
 
 
 def test_the_first_pairs_that_can_be_seen_at_a_glance_are_followed():
@@ -43,7 +43,7 @@ def test_the_first_pairs_that_can_be_seen_at_a_glance_are_followed():
 
 
 @pytest.mark.parametrize("kind", MODELS)
-def test_a_frame_is_the_mean_of_the_layer_whose_tokens_agree_most(kind):
+def test_a_frame_has_the_mean_of_each_layer_and_names_the_one_whose_tokens_agree_most(kind):
     model = build(MODELS[kind], len(LETTERS), len(LETTERS), shared=True, seed=3).double()
     followed = scenes(PAIRS, LETTERS, LETTERS)
     found = shoot(model, followed, 7)
@@ -56,8 +56,8 @@ def test_a_frame_is_the_mean_of_the_layer_whose_tokens_agree_most(kind):
     assert found.layer == max(i + 1 for i, score in enumerate(scores) if score == max(scores))
     assert found.step == 7
     for picture, layers in zip(found.pictures, maps, strict=True):
-        ours = torch.tensor(picture.weights, dtype=torch.float64)
-        torch.testing.assert_close(ours, layers[found.layer - 1], atol=5.1e-4, rtol=0)
+        ours = torch.tensor(picture.layers, dtype=torch.float64)
+        torch.testing.assert_close(ours, torch.stack(layers), atol=5.1e-4, rtol=0)
 
 
 @pytest.mark.parametrize("best", [1, 2, 3])
@@ -74,9 +74,10 @@ def test_whichever_layer_aligns_is_the_one_that_is_shown(monkeypatch, best):
     followed = scenes(PAIRS, LETTERS, LETTERS)
     found = shoot(model, followed, 1)
     assert found.layer == best
-    for picture, one in zip(found.pictures, followed, strict=True):
-        assert max(map(max, picture.weights)) == 1
-        assert found.agreement > 2 / (len(one.source) + len(one.target))
+    (view,) = views([found])
+    for seen, one in zip(view.maps, followed, strict=True):
+        assert seen.max() == 1
+        assert view.agreement > 2 / (len(one.source) + len(one.target))
 
 
 def test_looking_leaves_the_model_in_its_mode_and_draws_no_random_number():
@@ -105,6 +106,34 @@ def test_a_film_goes_to_disk_and_back(tmp_path):
     (tmp_path / "film.jsonl").write_text(to_lines(frames), encoding="utf-8")
     assert read_film(tmp_path / "film.jsonl") == frames
     assert read_film(tmp_path / "none.jsonl") == []
+
+
+def test_all_frames_are_drawn_by_the_layer_of_the_last():
+    def two_layers(step, layer, low, high):
+        maps = (((low, 1 - low),), ((high, 1 - high),))
+        return Frame(step=step, layer=layer, pictures=(Still(source=("a", "</s>"), target=("x",), layers=maps),))
+
+    frames = [two_layers(0, 2, 0.5, 0.625), two_layers(10, 1, 0.25, 0.75), two_layers(20, 2, 0.125, 0.875)]
+    found = views(frames)
+    assert [(one.step, one.layer) for one in found] == [(0, 2), (10, 2), (20, 2)]
+    assert [one.maps[0].tolist() for one in found] == [[[0.625, 0.375]], [[0.75, 0.25]], [[0.875, 0.125]]]
+    # A run that goes on: the last frame so far decides for all of them.
+    assert [one.maps[0].tolist() for one in views(frames[:2])] == [[[0.5, 0.5]], [[0.25, 0.75]]]
+
+
+def test_a_film_of_one_map_a_frame_is_read_and_drawn_by_it(tmp_path):
+    line = '{"step":%d,"layer":%d,"pictures":[{"source":["a","</s>"],"target":["x"],"weights":[[0.25,0.75]]}]}\n'
+    (tmp_path / "film.jsonl").write_text(line % (0, 3) + line % (20, 2), encoding="utf-8")
+    found = views(read_film(tmp_path / "film.jsonl"))
+    assert [(one.step, one.layer) for one in found] == [(0, 3), (20, 2)]
+    assert [one.maps[0].tolist() for one in found] == [[[0.25, 0.75]]] * 2
+
+
+def test_a_frame_has_a_map_of_the_layer_that_it_names(tmp_path):
+    line = to_lines([frame(0)]).replace('"layers":[', '"layers":[[[0.5,0.5]],').replace('"layer":1', '"layer":3')
+    (tmp_path / "film.jsonl").write_text(line, encoding="utf-8")
+    with pytest.raises(DataError, match=r"line 1: .*no map of layer 3"):
+        read_film(tmp_path / "film.jsonl")
 
 
 def test_a_line_that_is_no_frame_is_named(tmp_path):

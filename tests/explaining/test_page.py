@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import math
 import re
 from html.parser import HTMLParser
 
@@ -71,8 +72,8 @@ def contents(word, heads=3):
 
 def still(step, word):
     weights = ((0.5, 0.25, 0.25), (0.1 + step / 5000, 0.4 - step / 5000, 0.5))
-    picture = Still(source=(word, "b", "</s>"), target=(word, "</s>"), weights=weights)
-    return Frame(step=step, layer=2, pictures=(picture, picture))
+    picture = Still(source=(word, "b", "</s>"), target=(word, "</s>"), layers=(weights[::-1], weights))
+    return Frame(step=step, layer=2 if step else 1, pictures=(picture, picture))
 
 
 HOSTILE = [
@@ -184,6 +185,20 @@ def test_an_empty_part_leaves_no_trace():
     film = "Attention in the course of training"
     assert Reader(report(contents("word"))).all("h2") == ["Scores", "Learning", "Examples", "Attention", film, "Try it"]
     assert Reader(report(Contents("t", film=[still(0, "word")]))).all("h2") == []
+
+
+def test_a_film_outlines_what_each_output_token_gives_most():
+    """Row 0 gives most to column 0; row 1 to column 2 and, in the last frame, to column 0."""
+    last = still(20, "word").model_copy(update={"step": 40})
+    weights = ((0.5, 0.25, 0.25), (0.8, 0.1, 0.1))
+    picture = last.pictures[0].model_copy(update={"layers": (weights[::-1], weights)})
+    page = report(Contents("t", film=[still(0, "word"), last.model_copy(update={"pictures": (picture,)})]))
+    found = [
+        [(math.floor(float(x)), math.floor(float(y))) for x, y in re.findall(r"M(\S+) ([\d.]+)h", path)]
+        for path in re.findall(r'<g class="links".*?<path class="edge"[^>]* d="([^"]*)"', page)
+    ]
+    assert found == [[(0, 0), (0, 1)], [(0, 0), (2, 1)], [(0, 0), (0, 1)]]  # large, then small
+    assert "Outlined, and orange in the small maps: the alignment" in page
 
 
 def test_a_film_has_a_small_map_for_each_frame_and_the_last_one_large():

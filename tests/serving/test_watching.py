@@ -103,6 +103,9 @@ def test_what_is_not_finite_is_told_as_text(tmp_path):
     [
         ([], True),
         ([{"source": ["a", "b"], "target": ["c"], "weights": [[0.5, 0.5]]}], True),
+        ([{"source": ["a", "b"], "target": ["c"], "layers": [[[0.5, 0.5]]] * 2}], True),
+        ([{"source": ["a", "b"], "target": ["c"], "layers": [[[0.5, 0.5]], [[1]]]}], False),
+        ([{"source": ["a", "b"], "target": ["c"], "layers": []}], False),
         ([{"source": ["a", "b"], "target": ["c"], "weights": [[0.5]]}], False),
         ([{"source": ["a"], "target": ["c", "d"], "weights": [[1]]}], False),
         ([{"source": ["a"], "target": ["c"], "weights": [["1"]]}], False),

@@ -55,7 +55,7 @@ def test_there_is_a_frame_before_the_first_step_and_one_for_each_checkpoint(tmp_
     assert len({frame.pictures for frame in frames}) == 6
     line = json.loads((tmp_path / "film.jsonl").read_text().splitlines()[0])
     assert list(line) == ["step", "layer", "pictures"]
-    assert list(line["pictures"][0]) == ["source", "target", "weights"]
+    assert list(line["pictures"][0]) == ["source", "target", "layers"]
 
 
 def test_a_run_that_was_killed_and_resumed_leaves_the_film_of_one_that_was_not(tmp_path):

@@ -3,7 +3,8 @@ import { $, drawn, element } from "./dom.js";
 
 const SHADES = 20, CELL = 24, LONGEST = 14;
 const BEAT = 500; // milliseconds of a frame
-const frames = new Map(); // step → pictures, one for each sentence
+const INSET = 0.11, SIDE = 0.78; // of an outline in its cell
+const frames = new Map(); // step → frame
 let playing = null;
 
 // Unit squares, one path a shade: an opacity of the current colour.
@@ -17,8 +18,18 @@ export function cells(weights) {
   return drawn("g", { fill: "currentColor", "shape-rendering": "crispEdges" }, ...parts);
 }
 
+// A square inside the cell of each row that has most: the alignment. heatmap.py draws the same.
+export function outlines(weights) {
+  const path = weights.map((row, y) => {
+    const most = Math.max(...row);
+    return most > 0 ? `M${row.indexOf(most) + INSET} ${y + INSET}h${SIDE}v${SIDE}h-${SIDE}z` : "";
+  }).join("");
+  const lines = [drawn("path", { class: "edge", "stroke-width": 0.17, d: path }), drawn("path", { "stroke-width": 0.08, d: path })];
+  return drawn("g", { class: "links", fill: "none" }, ...lines);
+}
+
 function small({ weights, source, target }) {
-  return drawn("svg", { viewBox: `0 0 ${source.length} ${target.length}`, preserveAspectRatio: "none", "aria-hidden": "true" }, cells(weights));
+  return drawn("svg", { viewBox: `0 0 ${source.length} ${target.length}`, preserveAspectRatio: "none", "aria-hidden": "true" }, cells(weights), outlines(weights));
 }
 
 function large({ weights, source, target }) {
@@ -35,7 +46,7 @@ function large({ weights, source, target }) {
   const box = { viewBox: `${-left} ${-above} ${width + left + above / 2} ${height + above + 1}`, width: width + left + above / 2, height: height + above + 1 };
   return drawn("svg", { ...box, class: "heat", "font-size": 14, role: "img", "aria-label": "attention weights" },
     drawn("g", { class: "names" }, ...names),
-    drawn("g", { transform: `scale(${CELL})` }, cells(weights)),
+    drawn("g", { transform: `scale(${CELL})` }, cells(weights), outlines(weights)),
     drawn("rect", { width, height, fill: "none", stroke: "#999", "stroke-opacity": 0.5 }));
 }
 
@@ -49,11 +60,18 @@ export function clear() {
 }
 
 export function add(frame) {
-  if (frame.pictures.length) frames.set(frame.step, frame.pictures);
+  if (frame.pictures.length) frames.set(frame.step, frame);
 }
 
 function steps() {
   return [...frames.keys()].sort((a, b) => a - b);
+}
+
+// A sentence at a step. All frames are drawn by the layer of the last; one that has a single map, by that.
+function viewOf(step, which) {
+  const frame = frames.get(step), last = frames.get(steps().at(-1));
+  const picture = frame.pictures[which] ?? frame.pictures[0], single = picture.layers.length === 1;
+  return { ...picture, layer: single ? frame.layer : last.layer, weights: picture.layers[single ? 0 : last.layer - 1] };
 }
 
 function sentenceOf(picture) {
@@ -66,7 +84,7 @@ export function show() {
   $("film").hidden = !all.length;
   if (!all.length) return;
   const newest = slider.value === slider.max;
-  const options = frames.get(all[0]).map((picture, i) => element("option", { value: i }, sentenceOf(picture)));
+  const options = frames.get(all[0]).pictures.map((picture, i) => element("option", { value: i }, sentenceOf(picture)));
   const before = $("sentence").value;
   $("sentence").replaceChildren(...options);
   if (options[before]) $("sentence").value = before;
@@ -75,7 +93,7 @@ export function show() {
   if (newest) slider.value = slider.max;
   const which = Number($("sentence").value);
   $("strip").replaceChildren(...all.map((step, i) => {
-    const button = element("button", { type: "button", "aria-pressed": "false" }, small(frames.get(step)[which] ?? frames.get(step)[0]), step.toLocaleString("en"));
+    const button = element("button", { type: "button", "aria-pressed": "false" }, small(viewOf(step, which)), step.toLocaleString("en"));
     button.addEventListener("click", () => turn(i));
     return button;
   }));
@@ -83,12 +101,13 @@ export function show() {
 }
 
 function turn(place) {
-  const all = steps(), pictures = frames.get(all[place]);
+  const all = steps(), view = viewOf(all[place], Number($("sentence").value));
   $("moment").value = place;
   $("moment").setAttribute("aria-valuetext", `step ${all[place]}`);
   $("step").textContent = `step ${all[place].toLocaleString("en")}`;
+  $("filmed").textContent = `layer ${view.layer}`;
   [...$("strip").children].forEach((button, i) => button.setAttribute("aria-pressed", String(i === place)));
-  $("large").replaceChildren(large(pictures[Number($("sentence").value)] ?? pictures[0]));
+  $("large").replaceChildren(large(view));
 }
 
 function play() {

@@ -155,7 +155,7 @@ function showRise(one) {
   fill("rise", one, explained(one.piece, one.asking.signal, { method: "rise" }), (found) => {
     const map = rise(found, one.place);
     if (!map) return say("rise", "This service does not measure that.");
-    const note = (value, i) => value.toFixed(2) + (map.errors ? ` ± ${map.errors[i].toFixed(2)}` : "");
+    const note = (value, i) => value.toFixed(2) + (map.errors ? ` ± ${map.errors[i]?.toFixed(2) ?? "?"}` : "");
     return light("rise", found.source.words, map.values, map.values.map(note));
   });
 }

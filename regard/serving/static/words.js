@@ -14,13 +14,17 @@ export function probability(explanation, place) {
   return tokensOf(explanation.target, place).reduce((p, i) => p * explanation.steps[i].probability, 1);
 }
 
-// The values of one target word for each source word: the mean over its tokens, the sum over theirs.
-export function gathered(explanation, place, matrix, power = 1) {
+// The values of one target word for each source word: the mean over its tokens, the sum over theirs; null where one of
+// them is not known.
+export function gathered(explanation, place, matrix) {
   const rows = tokensOf(explanation.target, place);
   const found = explanation.source.words.map(() => 0);
   for (const row of rows) {
     explanation.source.tokens.forEach((token, column) => {
-      for (const word of token.words) found[word] += (matrix[row][column] ?? 0) ** power / rows.length ** power;
+      const value = matrix[row][column];
+      for (const word of token.words) {
+        found[word] = value === null || found[word] === null ? null : found[word] + value / rows.length;
+      }
     });
   }
   return found;
@@ -44,11 +48,12 @@ export function linked(links, place) {
 }
 
 // What a word loses on average where a source word is left out, and the standard error of that; null: not measured.
+// Errors add up, as in regard/explaining/explain_data.js: all pieces share their masks, so the error is no larger.
 export function rise(explanation, place) {
   const map = explanation.saliency?.find((one) => one.method === "rise");
   if (!map) return null;
-  const squares = map.errors ? gathered(explanation, place, map.errors, 2) : null;
-  return { values: gathered(explanation, place, map.values), errors: squares && squares.map(Math.sqrt) };
+  const errors = map.errors ? gathered(explanation, place, map.errors) : null;
+  return { values: gathered(explanation, place, map.values), errors };
 }
 
 // Other tokens that could have stood where a word begins: the output up to and with each of them, and its probability.
