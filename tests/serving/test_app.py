@@ -10,6 +10,7 @@ from shouting import EN_DE, ask, check, run, said, serving
 
 from regard.decoding.options import SearchOptions
 from regard.serving.app import Settings
+from regard.serving.detection import Detector
 from regard.serving.http import HttpRequest
 from regard.serving.limits import HttpLimits, TextLimits
 from regard.serving.service import wider
@@ -71,6 +72,40 @@ def test_a_language_that_is_not_given_is_detected():
         ("/detect", {"q": "der hund"}, 200,
          [{"confidence": 90, "language": "de"}, {"confidence": 10, "language": "en"}]),
     )  # fmt: skip
+
+
+MENTION = (
+    '<span class="h-card" translate="no"><a href="https://social.example/@anna" class="u-url mention">'
+    "@<span>anna</span></a></span>"
+)
+OLD_MENTION = MENTION.replace(' translate="no"', "")
+LINK = (
+    '<a href="https://www.example.org/the/news" target="_blank" rel="nofollow noopener" translate="no">'
+    '<span class="invisible">https://www.</span><span class="ellipsis">example.org/the/n</span>'
+    '<span class="invisible">ews</span></a>'
+)
+
+
+@pytest.mark.parametrize(
+    ("post", "language"),
+    [
+        (f"<p>{MENTION} Das ist sehr gut</p>", "de"),
+        (f"<p>{OLD_MENTION} Das ist sehr gut</p>", "de"),
+        (f"<p>{MENTION} Das ist sehr gut: {LINK}</p>", "de"),
+        (f"<p>{MENTION} This is very good: {LINK}</p>", "en"),
+    ],
+)
+def test_the_tags_of_a_post_do_not_say_which_language_it_is_in(post, language):
+    """As Mastodon sends posts, and with the real detector."""
+
+    async def test():
+        async with serving() as (port, app):
+            app.service.detector = Detector()
+            asked = {"q": [post], "source": "auto", "target": "en", "format": "html"}
+            _, found = await said(port, "/translate", asked)
+            assert [one["language"] for one in found["detectedLanguage"]] == [language]
+
+    run(test())
 
 
 def test_what_can_be_translated_is_listed():
