@@ -521,7 +521,9 @@ def test_health_readiness_and_figures():
             assert "regard_workers 2" in text
             assert "secret" not in text
             app.draining = True
-            assert await said(port, "/ready") == (503, {"status": "draining", "workers": {"en-de": 1, "de-en": 1}})
+            status, head, body = await ask(port, "/ready")
+            assert (status, json.loads(body)) == (503, {"status": "draining", "workers": {"en-de": 1, "de-en": 1}})
+            assert "retry-after: 1" in head
 
     run(test())
 
