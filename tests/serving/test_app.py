@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 from shouting import EN_DE, ask, check, run, said, serving
 
+from regard.decoding.constrained import width_for
 from regard.decoding.options import SearchOptions
 from regard.serving.app import Settings
 from regard.serving.detection import Detector
@@ -176,8 +177,10 @@ def test_an_answer_that_takes_too_long_is_given_up_and_says_when_to_come_back():
     run(test())
 
 
-def test_no_client_can_have_a_beam_of_more_than_eight():
-    assert wider(SearchOptions(beam=4), 1 + TextLimits().alternatives).beam == 8
+def test_alternatives_make_a_beam_of_eight_at_most_and_required_words_one_of_64():
+    widest = wider(SearchOptions(beam=4), 1 + TextLimits().alternatives).beam
+    assert (widest, width_for(0, widest), width_for(3, widest), width_for(4, widest)) == (8, 8, 8, 10)
+    assert width_for(31, widest) == width_for(5000, widest) == 64
     seven = [f"A{'!' * k}" for k in range(1, 8)]
     check(
         ("/translate", {"q": "a", **EN_DE, "alternatives": 7}, 200, {"translatedText": "A", "alternatives": seven}),
