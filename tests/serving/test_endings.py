@@ -138,6 +138,19 @@ def test_another_engine_translates_as_the_first_and_says_what_it_cannot(exported
     assert outcome(exported.address, keyed({"q": "abc", "check": True})) == (422, None, blind)
 
 
+def test_another_engine_refuses_a_glossary_that_its_translation_does_not_follow(exported, engine):
+    (plain,) = engine.write(["abc de"])
+    followed = keyed({"q": "abc de", "glossary": {"de": plain.split()[0]}})
+    assert outcome(exported.address, followed) == (200, None, {"translatedText": plain})
+    reason = "required: the ctranslate2 engine cannot be held to given words; use the torch engine"
+    refusal = (422, None, {"error": f"Invalid request: {reason}"})
+    assert outcome(exported.address, keyed({"q": "abc de", "glossary": {"de": "EEE"}})) == refusal
+    assert outcome(exported.address, keyed({"q": "abc %s de", "glossary": {"de": "EEE"}})) == refusal
+    for code in ("%s", "abc"):
+        kept = post(exported.address, "/translate", keyed({"q": f"de {code} cab", "do_not_translate": ["abc"]}))
+        assert kept["translatedText"].count(code) == 1
+
+
 def test_a_log_that_is_to_hold_texts_holds_them_and_no_key(exported):
     post(exported.address, "/translate", keyed({"q": "bad cab"}))
     assert outcome(exported.address, {"q": "rejected", **EN_DE, "api_key": "wrong"})[0] == 403
