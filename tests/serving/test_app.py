@@ -11,10 +11,12 @@ from shouting import EN_DE, ask, check, run, said, serving
 from regard.decoding.constrained import width_for
 from regard.decoding.options import SearchOptions
 from regard.serving.app import Settings
+from regard.serving.batcher import COMPANY_AT_MOST, COMPANY_SECONDS, FullError
 from regard.serving.detection import Detector
 from regard.serving.http import HttpRequest
 from regard.serving.limits import HttpLimits, TextLimits
 from regard.serving.service import wider
+from regard.serving.wishes import OfPairs
 
 
 def test_texts_come_back_translated_with_their_white_space():
@@ -38,6 +40,24 @@ def test_a_page_keeps_its_tags_which_move_with_their_words():
         ("/translate", {"q": "<p>a &amp; b</p>", **EN_DE, "format": "html", "alternatives": 1}, 200,
          {"translatedText": "<p>A &amp; B</p>", "alternatives": ["<p>A &amp; B!</p>"]}),
     )  # fmt: skip
+
+
+def test_tags_go_by_position_where_too_many_texts_wait_to_ask_for_their_words(monkeypatch):
+    async def test():
+        async with serving() as (port, app):
+            batcher = app.service.models["en", "de"][0].batcher
+            room = batcher.answer
+
+            async def full_for_pairs(texts, question):
+                if isinstance(question, OfPairs):
+                    raise FullError
+                return await room(texts, question)
+
+            monkeypatch.setattr(batcher, "answer", full_for_pairs)
+            asked = {"q": "<p>a <b>c</b> d e</p>", **EN_DE, "format": "html"}
+            assert await said(port, "/translate", asked) == (200, {"translatedText": "<p>A <b>C</b> D E</p>"})
+
+    run(test())
 
 
 def test_what_a_person_should_look_at_is_said_where_somebody_asks():
@@ -577,3 +597,4 @@ def test_nothing_is_without_a_limit_by_default():
     assert (found.texts, found.characters, found.alternatives, found.glossary) == (64, 5000, 7, 100)
     assert (found.seconds, found.waiting, found.file_seconds) == (30.0, 256, 600.0)
     assert (found.file_bytes, found.file_characters) == (1 << 20, 200_000)
+    assert (COMPANY_SECONDS, COMPANY_AT_MOST) == (0.003, 0.05)
