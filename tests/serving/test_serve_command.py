@@ -75,6 +75,14 @@ def test_tags_move_as_they_do_on_the_command_line(service, engine, model):
     assert found["translatedText"].count("<b>") == 1
 
 
+def test_an_explanation_is_of_the_text_that_keeps_its_placeholders(service, engine):
+    asked = {"q": "abc %s de", **EN_DE}
+    assert "%s" not in engine.write([asked["q"]])[0]
+    found = Explanation.from_json(json.dumps(post(service, "/explain", asked)))
+    assert found.target.text == post(service, "/translate", asked)["translatedText"]
+    assert found.target.text.count("%s") == 1
+
+
 def test_placeholders_and_terms_are_kept(service):
     found = post(service, "/translate", {"q": "abc %s de", **EN_DE})
     assert found["translatedText"].count("%s") == 1
