@@ -13,6 +13,7 @@ import time
 import urllib.error
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
+from itertools import islice, product
 from pathlib import Path
 
 import pytest
@@ -100,6 +101,18 @@ def refused(port):
     """Whether nobody listens any more."""
     with contextlib.closing(socket.socket()) as caller:
         return caller.connect_ex(("127.0.0.1", port)) != 0
+
+
+def test_a_search_that_takes_too_long_is_given_up_and_its_worker_kept(model, tmp_path):
+    words = map("".join, product("abcde", repeat=5))
+    text = "\n".join(islice(words, 800))  # a search of seconds
+    with serving(tmp_path, f"en:de={model}", "--timeout", "0.3") as running:
+        before = running.workers
+        told = outcome(running.address, {"q": text, **EN_DE, "alternatives": 7})
+        assert told == (504, "1", {"error": "Timeout: no answer within 0.3 seconds"})
+        running.until(lambda: running.figure("running_texts") == running.figure("waiting_texts") == 0)
+        assert running.figure("worker_restarts") == 0
+        assert running.workers == before
 
 
 # ---------------------------------------------------------------- with another engine, and a log that holds texts
