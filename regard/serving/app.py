@@ -176,7 +176,7 @@ class App:
         wanted = replace(self.wanted(fields), html=kind == "html")
         self.metrics.characters += self.service.counted(texts)
         auto = canonical(source) == AUTO
-        detected = [self.service.detect(text, target)[0] for text in texts] if auto else []
+        detected = [self.service.detect(text, target, html=wanted.html)[0] for text in texts] if auto else []
         codes = [code for code, _ in detected] or [source] * len(texts)
         said = await self.service.translate(codes, target, texts, wanted)
         return json_response(rendered(said, detected, isinstance(asked, str), wanted))

@@ -142,7 +142,11 @@ def ready() -> Json:
     """Says the same whether it is or not; the status tells."""
     state = obj({"status": STRING, "workers": {"type": "object"}})
     found = get("Every model can answer; 503 otherwise", state)
-    found["get"]["responses"]["503"] = {"description": "not ready", "content": {"application/json": {"schema": state}}}
+    content = {"application/json": {"schema": state}}
+    found["get"]["responses"]["503"] = {
+        "description": "not ready; Retry-After says how long to wait",
+        "content": content,
+    }
     return found
 
 

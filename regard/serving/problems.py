@@ -14,15 +14,16 @@ class Problem(Exception):  # noqa: N818
 
     def __init__(self, status: int, text: str, headers: Sequence[tuple[str, str]] = ()) -> None:
         super().__init__(text)
-        again = [("Retry-After", str(MOMENT))] if status in BUSY else []
-        self.status, self.text, self.headers = status, text, [*headers, *again]
+        self.status, self.text, self.headers = status, text, headers
 
     def response(self) -> HttpResponse:
         return json_response({"error": self.text}, self.status, self.headers)
 
 
-def json_response(value: object, status: int = 200, headers: list[tuple[str, str]] | None = None) -> HttpResponse:
-    return HttpResponse(status, json.dumps(value, ensure_ascii=False).encode(), "application/json", headers or [])
+def json_response(value: object, status: int = 200, headers: Sequence[tuple[str, str]] = ()) -> HttpResponse:
+    again = [("Retry-After", str(MOMENT))] if status in BUSY else []
+    body = json.dumps(value, ensure_ascii=False).encode()
+    return HttpResponse(status, body, "application/json", [*headers, *again])
 
 
 def refuse(status: int, reason: str) -> HttpResponse:

@@ -15,7 +15,7 @@ from regard.serving.limits import TextLimits
 from regard.serving.pool import WorkerLostError, WorkerRefusedError
 from regard.serving.problems import Problem
 from regard.serving.wishes import OfPairs, Speak, pair
-from regard.text.html import Align, by_place
+from regard.text.html import Align, by_place, read_page
 from regard.text.sentences import is_sentence, split_sentences
 
 AUTO = "auto"
@@ -83,11 +83,14 @@ class Service:
             raise Problem(400, f"{found:.40} is not supported")
         return found
 
-    def detect(self, text: str, target: str | None = None) -> list[tuple[str, float]]:
-        """Languages with their probability, best first: all, or those that can be translated into the target."""
+    def detect(self, text: str, target: str | None = None, *, html: bool = False) -> list[tuple[str, float]]:
+        """Languages with their probability, best first: all, or those that can be translated into the target.
+
+        Of a page only its sentences count: names of tags and attributes look like English.
+        """
         into = None if target is None else self.known(target)
         codes = [code for code in self.codes if into in (None, code) or (code, into) in self.models]
-        return self.detector(text, codes)
+        return self.detector(" ".join(read_page(text).sentences) if html else text, codes)
 
     def counted(self, texts: Sequence[str]) -> int:
         """How many characters; refused where there are too many of them, or of texts."""

@@ -189,7 +189,16 @@ def check(model: Model, question: dict[str, Any]) -> list[list[Any]]:
 
 # ---------------------------------------------------------------- looking inside
 def explain(model: Model, question: dict[str, Any]) -> list[dict[str, Any]]:
-    return [explained(model, text, question) for text in question["texts"]]
+    """Of given translations, or of those that the model writes, with their placeholders."""
+    given = question["target"]
+    return [explained(model, text, {**question, "target": given or mended(model, text)}) for text in question["texts"]]
+
+
+def mended(model: Model, text: str) -> str | None:
+    """The translation that keeps the placeholders, where the model by itself would not; else none."""
+    keeping = Faithful(model.engine, Placeholders(KINDS), {})
+    (own,) = model.engine.write([text])
+    return None if keeping.accepts(text, own) else keeping.write([text])[0]
 
 
 def explained(model: Model, text: str, wanted: dict[str, Any]) -> dict[str, Any]:

@@ -8,11 +8,15 @@ from dataclasses import replace
 import pytest
 from shouting import EN_DE, ask, check, run, said, serving
 
+from regard.decoding.constrained import width_for
 from regard.decoding.options import SearchOptions
 from regard.serving.app import Settings
+from regard.serving.batcher import COMPANY_AT_MOST, COMPANY_SECONDS, FullError
+from regard.serving.detection import Detector
 from regard.serving.http import HttpRequest
 from regard.serving.limits import HttpLimits, TextLimits
 from regard.serving.service import wider
+from regard.serving.wishes import OfPairs
 
 
 def test_texts_come_back_translated_with_their_white_space():
@@ -36,6 +40,24 @@ def test_a_page_keeps_its_tags_which_move_with_their_words():
         ("/translate", {"q": "<p>a &amp; b</p>", **EN_DE, "format": "html", "alternatives": 1}, 200,
          {"translatedText": "<p>A &amp; B</p>", "alternatives": ["<p>A &amp; B!</p>"]}),
     )  # fmt: skip
+
+
+def test_tags_go_by_position_where_too_many_texts_wait_to_ask_for_their_words(monkeypatch):
+    async def test():
+        async with serving() as (port, app):
+            batcher = app.service.models["en", "de"][0].batcher
+            room = batcher.answer
+
+            async def full_for_pairs(texts, question):
+                if isinstance(question, OfPairs):
+                    raise FullError
+                return await room(texts, question)
+
+            monkeypatch.setattr(batcher, "answer", full_for_pairs)
+            asked = {"q": "<p>a <b>c</b> d e</p>", **EN_DE, "format": "html"}
+            assert await said(port, "/translate", asked) == (200, {"translatedText": "<p>A <b>C</b> D E</p>"})
+
+    run(test())
 
 
 def test_what_a_person_should_look_at_is_said_where_somebody_asks():
@@ -71,6 +93,40 @@ def test_a_language_that_is_not_given_is_detected():
         ("/detect", {"q": "der hund"}, 200,
          [{"confidence": 90, "language": "de"}, {"confidence": 10, "language": "en"}]),
     )  # fmt: skip
+
+
+MENTION = (
+    '<span class="h-card" translate="no"><a href="https://social.example/@anna" class="u-url mention">'
+    "@<span>anna</span></a></span>"
+)
+OLD_MENTION = MENTION.replace(' translate="no"', "")
+LINK = (
+    '<a href="https://www.example.org/the/news" target="_blank" rel="nofollow noopener" translate="no">'
+    '<span class="invisible">https://www.</span><span class="ellipsis">example.org/the/n</span>'
+    '<span class="invisible">ews</span></a>'
+)
+
+
+@pytest.mark.parametrize(
+    ("post", "language"),
+    [
+        (f"<p>{MENTION} Das ist sehr gut</p>", "de"),
+        (f"<p>{OLD_MENTION} Das ist sehr gut</p>", "de"),
+        (f"<p>{MENTION} Das ist sehr gut: {LINK}</p>", "de"),
+        (f"<p>{MENTION} This is very good: {LINK}</p>", "en"),
+    ],
+)
+def test_the_tags_of_a_post_do_not_say_which_language_it_is_in(post, language):
+    """As Mastodon sends posts, and with the real detector."""
+
+    async def test():
+        async with serving() as (port, app):
+            app.service.detector = Detector()
+            asked = {"q": [post], "source": "auto", "target": "en", "format": "html"}
+            _, found = await said(port, "/translate", asked)
+            assert [one["language"] for one in found["detectedLanguage"]] == [language]
+
+    run(test())
 
 
 def test_what_can_be_translated_is_listed():
@@ -141,8 +197,10 @@ def test_an_answer_that_takes_too_long_is_given_up_and_says_when_to_come_back():
     run(test())
 
 
-def test_no_client_can_have_a_beam_of_more_than_eight():
-    assert wider(SearchOptions(beam=4), 1 + TextLimits().alternatives).beam == 8
+def test_alternatives_make_a_beam_of_eight_at_most_and_required_words_one_of_64():
+    widest = wider(SearchOptions(beam=4), 1 + TextLimits().alternatives).beam
+    assert (widest, width_for(0, widest), width_for(3, widest), width_for(4, widest)) == (8, 8, 8, 10)
+    assert width_for(31, widest) == width_for(5000, widest) == 64
     seven = [f"A{'!' * k}" for k in range(1, 8)]
     check(
         ("/translate", {"q": "a", **EN_DE, "alternatives": 7}, 200, {"translatedText": "A", "alternatives": seven}),
@@ -486,7 +544,9 @@ def test_health_readiness_and_figures():
             assert "regard_workers 2" in text
             assert "secret" not in text
             app.draining = True
-            assert await said(port, "/ready") == (503, {"status": "draining", "workers": {"en-de": 1, "de-en": 1}})
+            status, head, body = await ask(port, "/ready")
+            assert (status, json.loads(body)) == (503, {"status": "draining", "workers": {"en-de": 1, "de-en": 1}})
+            assert "retry-after: 1" in head
 
     run(test())
 
@@ -537,3 +597,4 @@ def test_nothing_is_without_a_limit_by_default():
     assert (found.texts, found.characters, found.alternatives, found.glossary) == (64, 5000, 7, 100)
     assert (found.seconds, found.waiting, found.file_seconds) == (30.0, 256, 600.0)
     assert (found.file_bytes, found.file_characters) == (1 << 20, 200_000)
+    assert (COMPANY_SECONDS, COMPANY_AT_MOST) == (0.003, 0.05)

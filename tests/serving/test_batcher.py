@@ -111,6 +111,15 @@ def test_a_full_queue_refuses_at_once_and_takes_again_what_has_room():
     run(test())
 
 
+def test_where_nobody_waits_all_texts_of_one_request_are_taken():
+    async def test():
+        async with batching(waiting=3) as batcher:
+            found = await batcher.answer(["a", "b", "c", "d", "e"], Wish())
+            assert [one[0] for one in found] == ["A", "B", "C", "D", "E"]
+
+    run(test())
+
+
 def test_a_refusal_is_for_those_who_asked_and_the_worker_goes_on():
     async def test():
         async with batching() as batcher:

@@ -13,6 +13,7 @@ import time
 import urllib.error
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
+from itertools import islice, product
 from pathlib import Path
 
 import pytest
@@ -102,6 +103,18 @@ def refused(port):
         return caller.connect_ex(("127.0.0.1", port)) != 0
 
 
+def test_a_search_that_takes_too_long_is_given_up_and_its_worker_kept(model, tmp_path):
+    words = map("".join, product("abcde", repeat=5))
+    text = "\n".join(islice(words, 800))  # a search of seconds
+    with serving(tmp_path, f"en:de={model}", "--timeout", "0.3") as running:
+        before = running.workers
+        told = outcome(running.address, {"q": text, **EN_DE, "alternatives": 7})
+        assert told == (504, "1", {"error": "Timeout: no answer within 0.3 seconds"})
+        running.until(lambda: running.figure("running_texts") == running.figure("waiting_texts") == 0)
+        assert running.figure("worker_restarts") == 0
+        assert running.workers == before
+
+
 # ---------------------------------------------------------------- with another engine, and a log that holds texts
 @pytest.fixture(scope="module")
 def exported(model, tmp_path_factory):
@@ -136,6 +149,19 @@ def test_another_engine_translates_as_the_first_and_says_what_it_cannot(exported
     blind = {"error": "Invalid request: this model translates, but cannot be looked into"}
     assert outcome(exported.address, keyed({"q": "abc"}), "/explain") == (422, None, blind)
     assert outcome(exported.address, keyed({"q": "abc", "check": True})) == (422, None, blind)
+
+
+def test_another_engine_refuses_a_glossary_that_its_translation_does_not_follow(exported, engine):
+    (plain,) = engine.write(["abc de"])
+    followed = keyed({"q": "abc de", "glossary": {"de": plain.split()[0]}})
+    assert outcome(exported.address, followed) == (200, None, {"translatedText": plain})
+    reason = "required: the ctranslate2 engine cannot be held to given words; use the torch engine"
+    refusal = (422, None, {"error": f"Invalid request: {reason}"})
+    assert outcome(exported.address, keyed({"q": "abc de", "glossary": {"de": "EEE"}})) == refusal
+    assert outcome(exported.address, keyed({"q": "abc %s de", "glossary": {"de": "EEE"}})) == refusal
+    for code in ("%s", "abc"):
+        kept = post(exported.address, "/translate", keyed({"q": f"de {code} cab", "do_not_translate": ["abc"]}))
+        assert kept["translatedText"].count(code) == 1
 
 
 def test_a_log_that_is_to_hold_texts_holds_them_and_no_key(exported):

@@ -8,6 +8,7 @@ import pytest
 
 from regard.serving.http import HttpRequest, HttpResponse, HttpServer
 from regard.serving.limits import HttpLimits
+from regard.serving.problems import refuse
 
 QUICK = HttpLimits(header_seconds=0.3, body_seconds=0.3, write_seconds=0.3, idle_seconds=0.3, body_bytes=1000)
 PATIENT = HttpLimits()
@@ -16,10 +17,6 @@ SMALL = HttpLimits(body_bytes=1000)
 
 async def echo(request: HttpRequest) -> HttpResponse:
     return HttpResponse(200, f"{request.method} {request.path} {request.query} ".encode() + request.body, "text/plain")
-
-
-def refuse(status: int, reason: str) -> HttpResponse:
-    return HttpResponse(status, f"no: {reason}".encode(), "text/plain")
 
 
 @contextlib.asynccontextmanager
@@ -152,7 +149,7 @@ def test_what_is_too_much_or_no_http_is_refused_and_the_connection_closed(data, 
         async with serving(limits=SMALL) as (_, port):
             found = await talk(port, data)
             assert status(found) == expected
-            assert b"no: " in found
+            assert b'{"error": "Invalid request: ' in found
             assert b"connection: close" in found.lower()
 
     run(test())
@@ -178,7 +175,9 @@ def test_more_connections_than_there_is_room_for_are_told_so():
             held = [await asyncio.open_connection("127.0.0.1", port) for _ in range(2)]
             while len(server._open) < 2:
                 await asyncio.sleep(0.01)
-            assert status(await talk(port, b"GET / HTTP/1.1\r\n" + CLOSE + b"\r\n")) == 503
+            told = await talk(port, b"GET / HTTP/1.1\r\n" + CLOSE + b"\r\n")
+            assert status(told) == 503
+            assert b"retry-after: 1\r\n" in told.lower()
             for _, writer in held:
                 writer.close()
             while server._open:

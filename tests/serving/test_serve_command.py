@@ -3,10 +3,12 @@
 import asyncio
 import json
 import os
+import re
 import subprocess
 import sys
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
+from html import escape
 from pathlib import Path
 
 import pytest
@@ -75,9 +77,28 @@ def test_tags_move_as_they_do_on_the_command_line(service, engine, model):
     assert found["translatedText"].count("<b>") == 1
 
 
-def test_placeholders_and_terms_are_kept(service):
-    found = post(service, "/translate", {"q": "abc %s de", **EN_DE})
-    assert found["translatedText"].count("%s") == 1
+CODES = ("%s", "%1$s", "{name}", "${x}", "https://example.org/a?b=c&d=1", "anna@example.org", "12 km")
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_placeholders_are_kept_in_texts_alternatives_and_pages(service, code):
+    asked = {"q": f"abc {code} de", **EN_DE}
+    assert post(service, "/translate", asked)["translatedText"].count(code) == 1
+    found = post(service, "/translate", {**asked, "alternatives": 3})
+    assert {text.count(code) for text in (found["translatedText"], *found["alternatives"])} == {1}
+    page = post(service, "/translate", {"q": f"<p>abc {escape(code)} <b>de</b></p>", **EN_DE, "format": "html"})
+    assert re.sub("</?[bp]>", "", page["translatedText"]).count(escape(code)) == 1
+
+
+def test_an_explanation_is_of_the_text_that_keeps_its_placeholders(service, engine):
+    asked = {"q": "abc %s de", **EN_DE}
+    assert "%s" not in engine.write([asked["q"]])[0]
+    found = Explanation.from_json(json.dumps(post(service, "/explain", asked)))
+    assert found.target.text == post(service, "/translate", asked)["translatedText"]
+    assert found.target.text.count("%s") == 1
+
+
+def test_terms_are_kept(service):
     asked = {"q": "abc de", **EN_DE, "glossary": {"de": "EEE"}}
     assert "EEE" in post(service, "/translate", asked)["translatedText"]
     asked = {"q": "abc de", **EN_DE, "do_not_translate": ["abc"]}
