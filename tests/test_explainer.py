@@ -7,11 +7,14 @@ import pytest
 import torch
 from toy_texts import SETTINGS, records, sentences, write_records
 
+from regard.commands.explain import ExplainRequest
+from regard.commands.explain_page import write_explanations
 from regard.data.pairs import Pair
 from regard.decoding.options import SearchOptions
 from regard.engine import load
 from regard.errors import DecodingError, ModelFormatError
 from regard.explainer import LONGEST, Asked, Explainer, load_explainer
+from regard.explaining.explain_page import explanation_page
 from regard.generator import load_generator
 from regard.reader import load_classifier
 from regard.run import Request, run
@@ -185,6 +188,31 @@ def test_a_language_model_is_asked_what_it_depends_on(bard):
     assert [len(row) for row in found.saliency[0].previous] == [len(found.target.tokens)] * len(found.target.tokens)
     with pytest.raises(DecodingError, match="check: has no meaning here"):
         load_explainer(bard).explain("die kuh", Asked(concerns=True))
+
+
+# ---------------------------------------------------------------- pages
+@pytest.mark.parametrize(("name", "maps"), [("bard", ("rise",)), ("reader", ()), ("sorter", ())])
+def test_a_page_has_by_itself_what_its_model_can_tell(name, maps, request, tmp_path, capsys):
+    path, out = request.getfixturevalue(name), tmp_path / "page.html"
+    write_explanations(path, ExplainRequest(text="die kuh", out=out))
+    found = load_explainer(path).explain("die kuh", Asked(maps=maps, masks=300))
+    assert out.read_text(encoding="utf-8") == explanation_page(found, [])
+    assert capsys.readouterr().err == ""
+
+
+def test_masks_that_a_model_cannot_be_asked_by_are_refused(sorter, tmp_path):
+    with pytest.raises(DecodingError, match="map rise"):
+        write_explanations(sorter, ExplainRequest(text="die kuh", masks=50, out=tmp_path / "page.html"))
+
+
+def test_a_text_without_anything_to_leave_out_has_its_page_and_a_line_that_says_so(bard, tmp_path, capsys):
+    """A language model of one token has read nothing before it."""
+    out = tmp_path / "page.html"
+    write_explanations(bard, ExplainRequest(text="d", out=out))
+    assert out.read_text(encoding="utf-8") == explanation_page(load_explainer(bard).explain("d", Asked()), [])
+    assert "'d': the page has only what was asked for; text: has no token" in capsys.readouterr().err
+    with pytest.raises(DecodingError, match="has no token"):
+        write_explanations(bard, ExplainRequest(text="d", maps=("rise",), out=out))
 
 
 # ---------------------------------------------------------------- bad input

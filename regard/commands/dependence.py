@@ -10,11 +10,12 @@ from regard.explaining.explanation import Concern, Explanation, Faithful, Kind, 
 
 @dataclass(frozen=True)
 class MapWishes:
-    """The options that choose maps; `number` is a layer or a head."""
+    """The options that choose maps; `number` is a layer or a head, `full` a page that has RISE if no map is named."""
 
     maps: tuple[Method, ...]
     masks: int | None
     faithful: bool
+    full: bool
     kind: Kind | None
     number: str | None
     pictured: bool
@@ -22,7 +23,7 @@ class MapWishes:
 
 def refuse_unheard_maps(wishes: MapWishes) -> None:
     """An option that would change nothing is a mistake, and so are two pictures for one file."""
-    asked_by_masks = "rise" in wishes.maps or (wishes.faithful and not wishes.maps)
+    asked_by_masks = "rise" in wishes.maps or ((wishes.faithful or wishes.full) and not wishes.maps)
     if wishes.masks is not None and not asked_by_masks:
         raise DecodingError(f"--masks {wishes.masks}: only rise asks by masks; use it with --map rise")
     if not wishes.maps:
