@@ -11,7 +11,7 @@ from regard.decoding.bulk import translate
 from regard.decoding.within import search_within
 from regard.errors import DecodingError, ModelFormatError
 from regard.evaluation.trees import ESCAPES
-from regard.explaining.concerns import concerns_of
+from regard.explaining.concerns import check_output
 from regard.explaining.dependence import Wanted, Watch, depend, last
 from regard.explaining.explain import Output, explain_output, explain_reading
 from regard.explaining.explanation import Explanation, Method, Side
@@ -89,7 +89,7 @@ class TranslationExplainer:
         found = depend(self.model, found, asked.wanted)
         if not asked.concerns:
             return found
-        return found.model_copy(update={"concerns": concerns_of(self.model, source, target)})
+        return found.model_copy(update=vars(check_output(self.model, source, target)))
 
     def targets(self, source: Side, asked: Asked) -> list[Side]:
         """The given target, or those that the search finds; one that the length limit cut has no end token."""

@@ -188,6 +188,8 @@ def test_a_check_names_what_is_wrong(regard, model):
     )
     assert "repetition" in [one.kind for one in found.concerns]
     assert found.saliency == ()
+    measured = f"check   dependence on the source {found.dependence:.2f}, confidence {found.confidence:.2f}"
+    assert measured in odd.lines
     assert "check" not in regard("explain", model, "abc de").out
 
 

@@ -98,7 +98,10 @@ def test_maps_and_concerns_come_with_every_output_if_asked(explainer):
     found = explainer.explain("abc de", Asked(n_best=2, maps=("rise", "gradient"), masks=30, concerns=True))
     assert [[one.method for one in each.saliency] for each in found] == [["rise", "gradient"]] * 2
     (bare,) = explainer.explain("abc de", Asked())
-    assert (bare.saliency, bare.concerns) == ((), ())
+    assert (bare.saliency, bare.concerns, bare.dependence, bare.confidence) == ((), (), None, None)
+    for one in found:
+        assert one.confidence == pytest.approx(math.exp(one.log_probability / len(one.steps)), abs=1e-4)
+    assert found[0].dependence != found[1].dependence
     (odd,) = explainer.explain("abc de", Asked(target="ABC ABC ABC", concerns=True))
     assert "repetition" in [concern.kind for concern in odd.concerns]
 

@@ -1,11 +1,11 @@
 """What `regard explain` tells of dependence: which wishes make sense, how faithful maps are, and what worries."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from regard.commands.wrapping import labelled
 from regard.errors import DecodingError
-from regard.explaining.explanation import Concern, Explanation, Faithful, Kind, Method
+from regard.explaining.explanation import Explanation, Faithful, Kind, Method
 
 
 @dataclass(frozen=True)
@@ -52,9 +52,11 @@ def line(name: str, found: Faithful) -> str:
     return f"{name:<9}  {found.deletion:8.3f}  {found.insertion:9.3f}"
 
 
-def worries(concerns: Sequence[Concern]) -> Iterator[str]:
-    """What was found by `--check`, a line for each."""
-    for concern in concerns:
+def worries(explanation: Explanation) -> Iterator[str]:
+    """What was found by `--check`, a line for each, then what was measured."""
+    for concern in explanation.concerns:
         yield labelled("check", f"{concern.kind}: {concern.message}", room=8)
-    if not concerns:
+    if not explanation.concerns:
         yield labelled("check", "nothing found", room=8)
+    measured = f"dependence on the source {explanation.dependence:.2f}, confidence {explanation.confidence:.2f}"
+    yield labelled("check", measured, room=8)

@@ -183,7 +183,7 @@ def described(explanation: Explanation, seen: Sequence[View], request: ExplainRe
         yield labelled("output" if explanation.source else "text", explanation.target.text, room=8)
         yield f"log p   {explanation.log_probability:.3f}, score {explanation.score:.3f}"
     if request.check:
-        yield from worries(explanation.concerns)
+        yield from worries(explanation)
     for one in seen:
         yield f"\n{one.title}: rows {'depend on' if request.maps else 'look at'} columns"
         yield terminal(one.weights, one.columns, one.rows, colour)

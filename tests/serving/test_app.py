@@ -38,17 +38,24 @@ def test_a_page_keeps_its_tags_which_move_with_their_words():
     )  # fmt: skip
 
 
+def measured(text, words):
+    return {"source": text, "target": text.upper(), "dependence": 1 - words, "confidence": 1 / words}
+
+
 def test_what_a_person_should_look_at_is_said_where_somebody_asks():
     first = {"source": "It is so so it.", "target": "IT IS SO SO IT.", "concerns": ["twice"]}
     second = {"source": "a a", "target": "A A", "concerns": ["twice"]}
+    one_is, so_so = measured("One is.", 2), measured("It is so so it.", 5)
+    both = [[measured("a", 1)], [measured("a a", 2)]]
     check(
         ("/translate", {"q": "a a", **EN_DE}, 200, {"translatedText": "A A"}),
         ("/translate", {"q": "a a", **EN_DE, "check": False}, 200, {"translatedText": "A A"}),
-        ("/translate", {"q": "a b", **EN_DE, "check": True}, 200, {"translatedText": "A B", "concerns": []}),
+        ("/translate", {"q": "a b", **EN_DE, "check": True}, 200,
+         {"translatedText": "A B", "concerns": [], "checks": [measured("a b", 2)]}),
         ("/translate", {"q": "One is. It is so so it.", **EN_DE, "check": True}, 200,
-         {"translatedText": "ONE IS. IT IS SO SO IT.", "concerns": [first]}),
+         {"translatedText": "ONE IS. IT IS SO SO IT.", "concerns": [first], "checks": [one_is, so_so]}),
         ("/translate", {"q": ["a", "a a"], **EN_DE, "check": "true"}, 200,
-         {"translatedText": ["A", "A A"], "concerns": [[], [second]]}),
+         {"translatedText": ["A", "A A"], "concerns": [[], [second]], "checks": both}),
     )  # fmt: skip
 
 
