@@ -18,6 +18,8 @@ from regard.explaining.explain_page import explanation_page
 from regard.generator import load_generator
 from regard.reader import load_classifier
 from regard.run import Request, run
+from regard.serving import worker
+from regard.serving.wishes import pair
 from regard.text.special import EOS
 
 
@@ -191,6 +193,14 @@ def test_a_language_model_is_asked_what_it_depends_on(bard):
     assert [len(row) for row in found.saliency[0].previous] == [len(found.target.tokens)] * len(found.target.tokens)
     with pytest.raises(DecodingError, match="check: has no meaning here"):
         load_explainer(bard).explain("die kuh", Asked(concerns=True))
+
+
+def test_a_worker_says_null_of_what_it_could_not_check(model, explainer):
+    texts = [pair("abc", "ABC"), pair("a" * LONGEST, "A")]
+    one, other = worker.check(worker.Model(model, load(model)), {"texts": texts})
+    (same,) = explainer.explain("abc", Asked(target="ABC", concerns=True))
+    assert (one["dependence"], one["confidence"]) == (same.dependence, same.confidence)
+    assert other == {"concerns": None, "dependence": None, "confidence": None}
 
 
 # ---------------------------------------------------------------- pages

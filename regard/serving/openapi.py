@@ -58,8 +58,8 @@ def translating(limits: TextLimits) -> Json:
         "detectedLanguage": one_or_many(language),
         "alternatives": {"type": "array"},
         "concerns": one_or_many_lists(
-            obj({"source": STRING, "target": STRING, "concerns": {"type": "array"}}),
-            "with check: the sentences that a person should look at, and why, as Concern describes it",
+            obj({"source": STRING, "target": STRING, "concerns": {"oneOf": [{"type": "array"}, {"type": "null"}]}}),
+            "with check: the sentences that a person should look at, and why, as Concern has it; null: not checked",
         ),
         "checks": one_or_many_lists(
             obj({"source": STRING, "target": STRING, "dependence": MEASURE, "confidence": MEASURE}),

@@ -57,8 +57,8 @@ class Said:
 
     @property
     def concerns(self) -> list[dict[str, Any]]:
-        """The sentences that a person should look at, and why."""
-        return [of(check, "concerns") for check in self.checks if check["concerns"]]
+        """The sentences that a person should look at, and why; null: it could not be checked."""
+        return [of(check, "concerns") for check in self.checks if check["concerns"] != []]
 
     @property
     def measures(self) -> list[dict[str, Any]]:

@@ -178,7 +178,7 @@ def align(model: Model, question: dict[str, Any]) -> list[list[tuple[int, int]]]
 
 
 def check(model: Model, question: dict[str, Any]) -> list[dict[str, Any]]:
-    """Why a person should look at given translations, and what was measured; nothing is known of what is too long."""
+    """Why a person should look at given translations, and what was measured; all null where it cannot be checked."""
     found: list[dict[str, Any]] = []
     for text in question["texts"]:
         source, target = json.loads(text)
@@ -186,7 +186,7 @@ def check(model: Model, question: dict[str, Any]) -> list[dict[str, Any]]:
             one = explained(model, source, asdict(Explain(target, 1, check=True)))
             found.append({key: one[key] for key in CHECKED})
         except DecodingError:
-            found.append({**dict.fromkeys(CHECKED), "concerns": []})
+            found.append(dict.fromkeys(CHECKED))
     return found
 
 

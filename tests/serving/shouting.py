@@ -16,7 +16,7 @@ from regard.serving.service import Served, Service
 
 # A translation is the text in capitals and the model's mark, the k-th candidate with k exclamation marks. Its words
 # stand for the source's from right to left, what is said twice is a concern, and what is measured is the number of its
-# words. The model of an explanation is called by what was wished of it.
+# words; what is endless cannot be checked. The model of an explanation is called by what was wished of it.
 SCRIPT = """
 import json, os, signal, sys, time
 def say(answer): sys.stdout.write(json.dumps(answer) + "\\n"); sys.stdout.flush()
@@ -29,6 +29,7 @@ def explanation(text, wanted):
     return {"format": 1, "model": wanted, "source": side, "start": None, "target": None, **lists, **numbers}
 def checked(text):
     words = text.split()
+    if "endless" in words: return {"concerns": None, "dependence": None, "confidence": None}
     concerns = ["twice"] if len(set(words)) < len(words) else []
     return {"concerns": concerns, "dependence": 1 - len(words), "confidence": 1 / len(words)}
 def answer(asked):

@@ -42,6 +42,15 @@ def measured(text, words):
     return {"source": text, "target": text.upper(), "dependence": 1 - words, "confidence": 1 / words}
 
 
+def test_a_sentence_that_could_not_be_checked_is_named_as_such():
+    endless = {"source": "endless a", "target": "ENDLESS A"}
+    check(
+        ("/translate", {"q": ["endless a", "a"], **EN_DE, "check": True}, 200,
+         {"translatedText": ["ENDLESS A", "A"], "concerns": [[{**endless, "concerns": None}], []],
+          "checks": [[{**endless, "dependence": None, "confidence": None}], [measured("a", 1)]]}),
+    )  # fmt: skip
+
+
 def test_what_a_person_should_look_at_is_said_where_somebody_asks():
     first = {"source": "It is so so it.", "target": "IT IS SO SO IT.", "concerns": ["twice"]}
     second = {"source": "a a", "target": "A A", "concerns": ["twice"]}
