@@ -11,7 +11,7 @@ from regard.decoding.bulk import translate
 from regard.decoding.within import search_within
 from regard.errors import DecodingError, ModelFormatError
 from regard.evaluation.trees import ESCAPES
-from regard.explaining.concerns import concerns_of
+from regard.explaining.concerns import check_output
 from regard.explaining.dependence import Wanted, Watch, depend, last
 from regard.explaining.explain import Output, explain_output, explain_reading
 from regard.explaining.explanation import Explanation, Method, Side
@@ -55,7 +55,13 @@ class Asked:
 
 @runtime_checkable
 class Explainer(Protocol):
-    """Whatever the model does with a text, it can say what it looked at meanwhile."""
+    """Whatever the model does with a text, it can say what it looked at meanwhile.
+
+    `mappable`: RISE can tell what its output depends on. `checkable`: concerns are of use for what it writes.
+    """
+
+    mappable: bool
+    checkable: bool
 
     def explain(self, text: str, asked: Asked) -> list[Explanation]:
         """One explanation for each output, best first; a model that writes none gives one of its reading."""
@@ -64,6 +70,8 @@ class Explainer(Protocol):
 
 class TranslationExplainer:
     """Explains what an encoder–decoder writes: found by the search of its recipe, replayed by the reference."""
+
+    mappable, checkable = True, True
 
     def __init__(self, path: Path, task: str = "translate") -> None:
         folder = read_model(path, task)
@@ -81,7 +89,7 @@ class TranslationExplainer:
         found = depend(self.model, found, asked.wanted)
         if not asked.concerns:
             return found
-        return found.model_copy(update={"concerns": concerns_of(self.model, source, target)})
+        return found.model_copy(update=vars(check_output(self.model, source, target)))
 
     def targets(self, source: Side, asked: Asked) -> list[Side]:
         """The given target, or those that the search finds; one that the length limit cut has no end token."""
@@ -96,6 +104,8 @@ class TranslationExplainer:
 
 class ParserExplainer:
     """Explains a parser as the translator that it is, from words to brackets: a tree is found within the grammar."""
+
+    mappable, checkable = True, False  # brackets repeat themselves in every good tree
 
     def __init__(self, path: Path) -> None:
         self.translator = TranslationExplainer(path, "parse")
@@ -129,6 +139,8 @@ class ParserExplainer:
 class TextExplainer:
     """Explains how a language model reads a text: what it expected in the place of each token."""
 
+    mappable, checkable = True, False
+
     def __init__(self, path: Path) -> None:
         folder = read_model(path, "language-model")
         options = folder.recipe.task
@@ -147,6 +159,8 @@ class TextExplainer:
 class ReadingExplainer:
     """Explains how an encoder reads a text; `longest` counts the tokens that it learned to read together."""
 
+    mappable, checkable = False, False
+
     def __init__(self, name: str, model: nn.Module, tokeniser: Tokeniser, longest: int) -> None:
         self.name, self.model, self.tokeniser, self.longest = name, model, tokeniser, longest
 
@@ -159,6 +173,8 @@ class ReadingExplainer:
 
 class LabelExplainer:
     """Explains which label a text has: the likeliest ones, or a given one."""
+
+    mappable, checkable = False, False
 
     def __init__(self, path: Path, folder: ClassifierFolder) -> None:
         self.name, self.model, self.classes = path.resolve().name, folder.model, folder.classes

@@ -100,17 +100,41 @@ def test_a_file_of_json_is_what_json_says(regard, model, explained, tmp_path):
     assert Explanation.from_json((tmp_path / "one.json").read_text(encoding="utf-8")) == explained
 
 
+FULL = ("--map", "rise", "--masks", 300, "--check")  # what a page has by itself
+
+
 def test_a_page_holds_every_line_and_what_another_model_makes_of_it(regard, model, of_the_lineup, tmp_path):
     other, out = of_the_lineup("rnn"), tmp_path / "page.html"
     said = regard("explain", model, "--beside", other, "--out", out, stdin=b"abc de\nedc\nedc\n")
     assert (said.code, said.out, said.err) == (0, "", "")
     lines = ("abc de", "edc", "edc")
-    mine, theirs = ([regard("explain", one, line, "--json").lines[0] for line in lines] for one in (model, other))
+    mine, theirs = (
+        [regard("explain", one, line, "--json", *FULL).lines[0] for line in lines] for one in (model, other)
+    )
     both = [[Explanation.from_json(line) for line in several] for several in (mine, theirs)]
     assert out.read_text(encoding="utf-8") == explanation_page(*both)
     best = regard("explain", model, "abc de", "--n-best", 2, "--out", out)
     assert best.code == 0
     assert out.read_text(encoding="utf-8").count('"format":1') == 2
+
+
+def test_a_page_has_rise_and_a_check_unless_it_is_plain(regard, model, explained, tmp_path):
+    def page(*options):
+        said = regard("explain", model, "abc de", "--target", "EEEE EEEE EEEE", *options, "--out", tmp_path / "a.html")
+        assert said.code == 0
+        return (tmp_path / "a.html").read_text(encoding="utf-8")
+
+    def of(*options):
+        said = regard("explain", model, "abc de", "--target", "EEEE EEEE EEEE", *options, "--json")
+        return explanation_page([Explanation.from_json(said.out)], [])
+
+    assert "says 'EEEE' 3 times in a row" in page()
+    assert page() == of(*FULL)
+    assert page("--masks", 40) == of("--map", "rise", "--masks", 40, "--check")
+    assert page("--map", "rollout") == of("--map", "rollout", "--check")
+    assert page("--plain") == of()
+    assert page("--plain", "--map", "rollout") == of("--map", "rollout")
+    assert page("--plain", "--check") == of("--check")
 
 
 def test_a_given_output_and_the_n_best_are_explained(regard, model):
@@ -164,6 +188,8 @@ def test_a_check_names_what_is_wrong(regard, model):
     )
     assert "repetition" in [one.kind for one in found.concerns]
     assert found.saliency == ()
+    measured = f"check   dependence on the source {found.dependence:.2f}, confidence {found.confidence:.2f}"
+    assert measured in odd.lines
     assert "check" not in regard("explain", model, "abc de").out
 
 
@@ -171,6 +197,9 @@ def test_a_check_names_what_is_wrong(regard, model):
     ("arguments", "words"),
     [
         (("ab", "--masks", "50"), ("--masks 50", "--map rise")),
+        (("ab", "--plain", "--masks", "50", "--out", "a.html"), ("--masks 50", "--map rise")),
+        (("ab", "--plain"), ("--plain", "--out FILE.html")),
+        (("ab", "--plain", "--out", "a.svg"), ("--plain", "--out FILE.html")),
         (("ab", "--map", "rollout", "--masks", "50"), ("--masks 50", "--map rise")),
         (("ab", "--map", "rollout", "--layer", "1"), ("--layer", "--map")),
         (("ab", "--map", "rollout", "--kind", "encoder"), ("--kind encoder", "cross or decoder")),

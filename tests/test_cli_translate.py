@@ -171,7 +171,17 @@ def test_checks_stand_beside_each_translation_and_change_nothing_else(regard, mo
     for one in found[:5]:
         (same,) = explainer.explain(one["source"], Asked(target=one["text"], concerns=True))
         assert one["concerns"] == [json.loads(concern.model_dump_json()) for concern in same.concerns]
-    assert found[-1]["concerns"] == []  # a blank line
+        assert one["dependence"] == pytest.approx(same.dependence)
+        assert one["confidence"] == pytest.approx(same.confidence)
+    assert [found[-1][key] for key in ("concerns", "dependence", "confidence")] == [[], None, None]  # a blank line
+
+
+def test_a_line_that_is_too_long_to_be_checked_says_so_and_the_next_is_checked(regard, model):
+    said = regard("translate", model, "--json", "--check", "--beam", 1, stdin=text("a" * 520, "abc de"))
+    long, short = (json.loads(line) for line in said.lines)
+    assert [long[key] for key in ("concerns", "dependence", "confidence")] == [None, None, None]
+    assert isinstance(short["concerns"], list)
+    assert short["dependence"] is not None
 
 
 def test_a_forced_repetition_is_found_by_a_check(regard, model):

@@ -7,14 +7,19 @@ import pytest
 import torch
 from toy_texts import SETTINGS, records, sentences, write_records
 
+from regard.commands.explain import ExplainRequest
+from regard.commands.explain_page import write_explanations
 from regard.data.pairs import Pair
 from regard.decoding.options import SearchOptions
 from regard.engine import load
 from regard.errors import DecodingError, ModelFormatError
 from regard.explainer import LONGEST, Asked, Explainer, load_explainer
+from regard.explaining.explain_page import explanation_page
 from regard.generator import load_generator
 from regard.reader import load_classifier
 from regard.run import Request, run
+from regard.serving import worker
+from regard.serving.wishes import pair
 from regard.text.special import EOS
 
 
@@ -95,7 +100,10 @@ def test_maps_and_concerns_come_with_every_output_if_asked(explainer):
     found = explainer.explain("abc de", Asked(n_best=2, maps=("rise", "gradient"), masks=30, concerns=True))
     assert [[one.method for one in each.saliency] for each in found] == [["rise", "gradient"]] * 2
     (bare,) = explainer.explain("abc de", Asked())
-    assert (bare.saliency, bare.concerns) == ((), ())
+    assert (bare.saliency, bare.concerns, bare.dependence, bare.confidence) == ((), (), None, None)
+    for one in found:
+        assert one.confidence == pytest.approx(math.exp(one.log_probability / len(one.steps)), abs=1e-4)
+    assert found[0].dependence != found[1].dependence
     (odd,) = explainer.explain("abc de", Asked(target="ABC ABC ABC", concerns=True))
     assert "repetition" in [concern.kind for concern in odd.concerns]
 
@@ -185,6 +193,39 @@ def test_a_language_model_is_asked_what_it_depends_on(bard):
     assert [len(row) for row in found.saliency[0].previous] == [len(found.target.tokens)] * len(found.target.tokens)
     with pytest.raises(DecodingError, match="check: has no meaning here"):
         load_explainer(bard).explain("die kuh", Asked(concerns=True))
+
+
+def test_a_worker_says_null_of_what_it_could_not_check(model, explainer):
+    texts = [pair("abc", "ABC"), pair("a" * LONGEST, "A")]
+    one, other = worker.check(worker.Model(model, load(model)), {"texts": texts})
+    (same,) = explainer.explain("abc", Asked(target="ABC", concerns=True))
+    assert (one["dependence"], one["confidence"]) == (same.dependence, same.confidence)
+    assert other == {"concerns": None, "dependence": None, "confidence": None}
+
+
+# ---------------------------------------------------------------- pages
+@pytest.mark.parametrize(("name", "maps"), [("bard", ("rise",)), ("reader", ()), ("sorter", ())])
+def test_a_page_has_by_itself_what_its_model_can_tell(name, maps, request, tmp_path, capsys):
+    path, out = request.getfixturevalue(name), tmp_path / "page.html"
+    write_explanations(path, ExplainRequest(text="die kuh", out=out))
+    found = load_explainer(path).explain("die kuh", Asked(maps=maps, masks=300))
+    assert out.read_text(encoding="utf-8") == explanation_page(found, [])
+    assert capsys.readouterr().err == ""
+
+
+def test_masks_that_a_model_cannot_be_asked_by_are_refused(sorter, tmp_path):
+    with pytest.raises(DecodingError, match="map rise"):
+        write_explanations(sorter, ExplainRequest(text="die kuh", masks=50, out=tmp_path / "page.html"))
+
+
+def test_a_text_without_anything_to_leave_out_has_its_page_and_a_line_that_says_so(bard, tmp_path, capsys):
+    """A language model of one token has read nothing before it."""
+    out = tmp_path / "page.html"
+    write_explanations(bard, ExplainRequest(text="d", out=out))
+    assert out.read_text(encoding="utf-8") == explanation_page(load_explainer(bard).explain("d", Asked()), [])
+    assert "'d': the page has only what was asked for; text: has no token" in capsys.readouterr().err
+    with pytest.raises(DecodingError, match="has no token"):
+        write_explanations(bard, ExplainRequest(text="d", maps=("rise",), out=out))
 
 
 # ---------------------------------------------------------------- bad input

@@ -32,10 +32,14 @@ NUMBER = click.IntRange(min=1)
     "--kind decoder, how it depends on what was written before.",
 )
 @click.option(
-    "--masks", type=click.IntRange(min=10), metavar="N", help="With --map rise: ask at most so often; default: 4000."
+    "--masks",
+    type=click.IntRange(min=10),
+    metavar="N",
+    help="Of rise: ask at most so often; default: 4000, and 300 where a page has it unasked.",
 )
 @click.option("--faithful", is_flag=True, help="How far to believe the maps: all that there are, if none is named.")
 @click.option("--check", is_flag=True, help="Also say what is wrong with the output, as far as the model can tell.")
+@click.option("--plain", is_flag=True, help="A page of what is asked for and no more: no rise, no check by itself.")
 @click.option("--words", is_flag=True, help="Draw words instead of the pieces that the model reads and writes.")
 @click.option("--n-best", type=click.IntRange(1, 64), default=1, show_default=True, help="Explain the N best outputs.")
 @click.option(
@@ -62,11 +66,13 @@ def explain(context: click.Context, /, model: Path, **options: Any) -> None:
 
     --map tells what the output depends on. rise asks the model again and again with words left out, and so it needs no
     attention; the others are quicker, and --faithful says how they compare. --check looks for an output that hardly
-    depends on its source, repeats itself, leaves words out, or that the model itself finds improbable.
+    depends on its source, repeats itself, leaves words out, or that the model itself finds improbable. A page has rise
+    (if no --map is named) and what --check finds, for models that can tell; --plain leaves them out, which is quicker.
 
     \b
       regard explain models/en-de "A man rides a bike."
       regard explain models/en-de "A man rides a bike." --out bike.html
+      regard explain models/en-de --plain --out quick.html < sentences.txt
       regard explain models/en-de --beside models/old --out both.html < sentences.txt
       regard explain models/en-de "A man rides a bike." --words --layer 2 --head 3 --out bike.svg
       regard explain models/en-de "A man rides a bike." --target "Ein Mann fährt Rad."

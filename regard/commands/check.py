@@ -3,18 +3,26 @@
 from typing import Any
 
 from regard.engine import Engine, TorchEngine, Translation
-from regard.explaining.concerns import concerns_of
+from regard.errors import DecodingError
+from regard.explaining.concerns import check_output
 from regard.explaining.sides import given
 from regard.faithful import Faithful
 from regard.text.special import EOS
 
 
-def concerns_in(engine: Engine, translation: Translation) -> list[dict[str, Any]]:
-    """The concerns about the best candidate, as `regard explain` has them in JSON; none about a blank text."""
+def check_in(engine: Engine, translation: Translation) -> dict[str, Any]:
+    """The check of the best candidate, as `regard explain` has it in JSON; of a blank text nothing is measured.
+
+    All is null where it cannot be checked, as it is too long.
+    """
     if not translation.source.strip():
-        return []
+        return {"concerns": [], "dependence": None, "confidence": None}
     inner = engine.engine if isinstance(engine, Faithful) else engine
     assert isinstance(inner, TorchEngine)  # the only one that is let through
     source = given(inner.vocabularies.source, translation.source, after=(EOS,))
     target = given(inner.vocabularies.target, translation.text, after=(EOS,))
-    return [concern.model_dump(mode="json") for concern in concerns_of(inner.model, source, target)]
+    try:
+        found = check_output(inner.model, source, target)
+    except DecodingError:
+        return {"concerns": None, "dependence": None, "confidence": None}
+    return {**vars(found), "concerns": [concern.model_dump(mode="json") for concern in found.concerns]}

@@ -1,20 +1,21 @@
 """What `regard explain` tells of dependence: which wishes make sense, how faithful maps are, and what worries."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from regard.commands.wrapping import labelled
 from regard.errors import DecodingError
-from regard.explaining.explanation import Concern, Explanation, Faithful, Kind, Method
+from regard.explaining.explanation import Explanation, Faithful, Kind, Method
 
 
 @dataclass(frozen=True)
 class MapWishes:
-    """The options that choose maps; `number` is a layer or a head."""
+    """The options that choose maps; `number` is a layer or a head, `full` a page that has RISE if no map is named."""
 
     maps: tuple[Method, ...]
     masks: int | None
     faithful: bool
+    full: bool
     kind: Kind | None
     number: str | None
     pictured: bool
@@ -22,7 +23,7 @@ class MapWishes:
 
 def refuse_unheard_maps(wishes: MapWishes) -> None:
     """An option that would change nothing is a mistake, and so are two pictures for one file."""
-    asked_by_masks = "rise" in wishes.maps or (wishes.faithful and not wishes.maps)
+    asked_by_masks = "rise" in wishes.maps or ((wishes.faithful or wishes.full) and not wishes.maps)
     if wishes.masks is not None and not asked_by_masks:
         raise DecodingError(f"--masks {wishes.masks}: only rise asks by masks; use it with --map rise")
     if not wishes.maps:
@@ -51,9 +52,11 @@ def line(name: str, found: Faithful) -> str:
     return f"{name:<9}  {found.deletion:8.3f}  {found.insertion:9.3f}"
 
 
-def worries(concerns: Sequence[Concern]) -> Iterator[str]:
-    """What was found by `--check`, a line for each."""
-    for concern in concerns:
+def worries(explanation: Explanation) -> Iterator[str]:
+    """What was found by `--check`, a line for each, then what was measured."""
+    for concern in explanation.concerns:
         yield labelled("check", f"{concern.kind}: {concern.message}", room=8)
-    if not concerns:
+    if not explanation.concerns:
         yield labelled("check", "nothing found", room=8)
+    measured = f"dependence on the source {explanation.dependence:.2f}, confidence {explanation.confidence:.2f}"
+    yield labelled("check", measured, room=8)

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 
@@ -10,17 +10,21 @@ from rich.console import Console
 
 from regard.commands.colours import colour_of
 from regard.commands.dependence import MapWishes, faithfulness_table, refuse_unheard_maps, worries
+from regard.commands.progress import say
 from regard.commands.rising import watched
 from regard.commands.streams import input_lines
 from regard.commands.wrapping import labelled
 from regard.errors import DecodingError
 from regard.explainer import Asked, Explainer, load_explainer
+from regard.explaining.dependence import last
 from regard.explaining.explanation import Explanation, Kind, Method
 from regard.explaining.heatmap import Colour, display_width, labels, printable, terminal
 from regard.explaining.view import View, Which, by_words, saliency_view, view
 
 SHOWN = 3  # alternatives of a token in the terminal
 PICTURES = (".svg", ".png")  # files of one map
+PAGE = ".html"
+PAGE_MASKS = 300  # of RISE on a page that nobody asked it for: about half a second for a sentence
 
 
 @dataclass(frozen=True)
@@ -39,6 +43,7 @@ class ExplainRequest:
     masks: int | None = None
     faithful: bool = False
     check: bool = False
+    plain: bool = False  # a page of what is asked for and no more
     out: Path | None = None  # its ending says what is written; none: the terminal
     beside: Path | None = None  # another model, for a page
     as_json: bool = False
@@ -55,6 +60,21 @@ class ExplainRequest:
             concerns=self.check,
             watch=watched,
         )
+
+    def asked_of(self, explainer: Explainer) -> Asked:
+        """On a page that is not `plain` also RISE, if no map is named, and concerns, as far as this model has them."""
+        asked = self.asked
+        if not self.full:
+            return asked
+        if not (self.maps or self.faithful) and (explainer.mappable or self.masks):
+            masks, watch = (self.masks, watched) if self.masks else (PAGE_MASKS, last)
+            asked = replace(asked, maps=("rise",), masks=masks, watch=watch)
+        return replace(asked, concerns=self.check or explainer.checkable)
+
+    @property
+    def full(self) -> bool:
+        """A page that shows more than was asked for."""
+        return self.out is not None and self.out.suffix.lower() == PAGE and not self.plain
 
     @property
     def which(self) -> Which:
@@ -90,6 +110,7 @@ def refuse_unheard(request: ExplainRequest) -> None:
             maps=request.maps,
             masks=request.masks,
             faithful=request.faithful,
+            full=request.full,
             kind=request.kind,
             number=number,
             pictured=request.out is not None and request.drawn,
@@ -97,6 +118,10 @@ def refuse_unheard(request: ExplainRequest) -> None:
     )
     if request.beside is not None and request.out is None:
         raise DecodingError("--beside: shows two models on a page; say where with --out FILE.html")
+    if request.plain and (request.out is None or request.out.suffix.lower() != PAGE):
+        raise DecodingError(
+            "--plain: is for a page, which shows more than is asked for; say where with --out FILE.html"
+        )
     if not request.drawn:
         whole = "--json" if request.out is None else f"--out {request.out}"
         for name in ("kind", "layer", "head", "words"):
@@ -122,11 +147,24 @@ def explanations(explainer: Explainer, request: ExplainRequest) -> Iterator[Expl
     """Those of each text in turn; a mistake in one of several texts is named by its line."""
     for number, text in enumerate(texts(request), start=1):
         try:
-            yield from explainer.explain(text, request.asked)
+            yield from explained(explainer, text, request)
         except DecodingError as error:
             if request.text is not None:
                 raise
             raise DecodingError(f"stdin, line {number}: {error}") from None
+
+
+def explained(explainer: Explainer, text: str, request: ExplainRequest) -> list[Explanation]:
+    """What nobody asked a page for is left out, and that is said, where a text is too short or its output too long."""
+    wanted = request.asked_of(explainer)
+    try:
+        return explainer.explain(text, wanted)
+    except DecodingError as error:
+        if wanted == request.asked or request.masks:
+            raise
+        found = explainer.explain(text, request.asked)  # a text that cannot be explained at all is refused again
+        say(f"{text[:40]!r}: the page has only what was asked for; {error}")
+        return found
 
 
 def chosen(explanation: Explanation, request: ExplainRequest) -> list[View]:
@@ -145,7 +183,7 @@ def described(explanation: Explanation, seen: Sequence[View], request: ExplainRe
         yield labelled("output" if explanation.source else "text", explanation.target.text, room=8)
         yield f"log p   {explanation.log_probability:.3f}, score {explanation.score:.3f}"
     if request.check:
-        yield from worries(explanation.concerns)
+        yield from worries(explanation)
     for one in seen:
         yield f"\n{one.title}: rows {'depend on' if request.maps else 'look at'} columns"
         yield terminal(one.weights, one.columns, one.rows, colour)

@@ -8,7 +8,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Literal
 
-from regard.commands.check import concerns_in
+from regard.commands.check import check_in
 from regard.commands.options import checked
 from regard.commands.streams import chunked, input_lines, input_text, one_line, to_json, writing
 from regard.decoding.consensus import UTILITIES, UtilityName, by_agreement
@@ -28,7 +28,7 @@ SEARCHING = ("beam", "length_penalty", "prefix", "workers", "shortlist", "glossa
 DRAWING = ("temperature", "top_k", "top_p", "seed")  # and those that mean nothing to search
 UTILITY: UtilityName = "chrf"  # by which candidates agree, if nobody says
 Form = Literal["lines", "text", "html"]  # of the input, and so of the output
-Check = Callable[[Translation], list[dict[str, Any]]]
+Check = Callable[[Translation], dict[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -192,7 +192,7 @@ def said(engine: Engine, lines: Sequence[str], request: TranslateRequest) -> lis
     """The output lines for these input lines."""
     if request.only_text:
         return [one_line(text) for text in engine.write(lines, search_options(engine.search, request))]
-    check = partial(concerns_in, engine) if request.check else None
+    check = partial(check_in, engine) if request.check else None
     return [line for one in translated(engine, lines, request) for line in rendered(one, request, check)]
 
 
@@ -218,7 +218,7 @@ def rendered(translation: Translation, request: TranslateRequest, check: Check |
         translation = agreed(translation, request)
     if request.as_json:
         candidates = [asdict(candidate) for candidate in translation.candidates]
-        found = {} if check is None else {"concerns": check(translation)}
+        found = {} if check is None else check(translation)
         yield to_json({"source": translation.source, "text": translation.text, "candidates": candidates, **found})
     else:
         texts = [one_line(candidate.text) for candidate in translation.candidates]

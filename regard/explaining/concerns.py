@@ -49,10 +49,23 @@ class Thresholds:
 USUAL = Thresholds()
 
 
-def concerns_of(
+@dataclass(frozen=True)
+class Check:
+    """What is wrong with an output, and two measures that every output has, good or bad.
+
+    `dependence`: how much of its log probability the source explains. `confidence`: the geometric mean probability of
+    its tokens.
+    """
+
+    concerns: tuple[Concern, ...]
+    dependence: float
+    confidence: float
+
+
+def check_output(
     model: SequenceToSequence, source: Side, target: Side, *, start: int = BOS, thresholds: Thresholds = USUAL
-) -> tuple[Concern, ...]:
-    """What is wrong with the target that a model gave for the source, which ends with the end token.
+) -> Check:
+    """The check of the target that a model gave for the source, which ends with the end token.
 
     The model is in evaluation mode.
     """
@@ -63,17 +76,18 @@ def concerns_of(
                 "checked; split it into sentences"
             )
     ids = [tuple(token.id for token in side.tokens) for side in (source, target)]
-    return concerns(source, target, without_source(model, Written(ids[0], start, ids[1])), thresholds)
+    return check_by(source, target, without_source(model, Written(ids[0], start, ids[1])), thresholds)
 
 
-def concerns(source: Side, target: Side, ask: Score, thresholds: Thresholds = USUAL) -> tuple[Concern, ...]:
+def check_by(source: Side, target: Side, ask: Score, thresholds: Thresholds = USUAL) -> Check:
     """The same, where `ask` gives the probability of each target token for masks over the source but its end token."""
     whole, emptied, *without = ask(questions(source))
-    found = [detached(whole, emptied, thresholds), repetition(source.words, target.words, thresholds)]
+    dependence, confidence = told(whole, emptied), mean(whole)
+    found = [detached(dependence, thresholds), repetition(source.words, target.words, thresholds)]
     if found[0] is None:  # else every word is one that nothing depends on
         found.append(untranslated(source.words, whole, without, thresholds))
-    found.append(unsure(target, whole, thresholds))
-    return tuple(one for one in found if one is not None)
+    found.append(unsure(target, whole, confidence, thresholds))
+    return Check(tuple(one for one in found if one is not None), dependence, confidence)
 
 
 def questions(source: Side) -> Float[Tensor, "questions places"]:
@@ -84,17 +98,29 @@ def questions(source: Side) -> Float[Tensor, "questions places"]:
 
 
 # ---------------------------------------------------------------- by probabilities
-def detached(whole: Float[Tensor, " t"], emptied: Float[Tensor, " t"], thresholds: Thresholds) -> Concern | None:
-    """1 − log p(output | source) / log p(output | nothing) is below `told`; it is 0 where both are certain."""
+def told(whole: Float[Tensor, " t"], emptied: Float[Tensor, " t"]) -> float:
+    """1 − log p(output | source) / log p(output | nothing); 0 where both are certain.
+
+    Below 0 where the source makes the output less probable.
+    """
     given, nothing = (float(p.clamp(min=LEAST).log().sum()) for p in (whole, emptied))
-    told = 1 - given / nothing if nothing else 0.0
-    if told >= thresholds.told:
+    return 1 - given / nothing if nothing else 0.0
+
+
+def mean(whole: Float[Tensor, " t"]) -> float:
+    """p(output | source)^(1/t), at most 1 also where rounding says more."""
+    return min(1.0, math.exp(float(whole.clamp(min=LEAST).log().mean())))
+
+
+def detached(dependence: float, thresholds: Thresholds) -> Concern | None:
+    """The source explains less than `told`."""
+    if dependence >= thresholds.told:
         return None
     message = (
-        f"the output hardly depends on the source, which explains {told:.2f} of its log probability, expected "
+        f"the output hardly depends on the source, which explains {dependence:.2f} of its log probability, expected "
         f"{thresholds.told:g} or more"
     )
-    return Concern(kind="detached", message=message, value=told)
+    return Concern(kind="detached", message=message, value=dependence)
 
 
 def untranslated(
@@ -114,16 +140,15 @@ def untranslated(
     return Concern(kind="untranslated", message=message, value=most, source_words=tuple(missed))
 
 
-def unsure(target: Side, whole: Float[Tensor, " t"], thresholds: Thresholds) -> Concern | None:
+def unsure(target: Side, whole: Float[Tensor, " t"], confidence: float, thresholds: Thresholds) -> Concern | None:
     """The mean token has less than `sure`, or some token of a word less than `word`; these words are named."""
     least = [math.inf] * len(target.words)
     for token, p in zip(target.tokens, whole.tolist(), strict=True):
         for word in token.words:
             least[word] = min(least[word], p)
     doubted = [place for place, p in enumerate(least) if p < thresholds.word]
-    mean = math.exp(float(whole.clamp(min=LEAST).log().mean()))
-    if mean < thresholds.sure:
-        message, value = f"the model is unsure: {mean:.2f} is the mean probability of its tokens", mean
+    if confidence < thresholds.sure:
+        message, value = f"the model is unsure: {confidence:.2f} is the mean probability of its tokens", confidence
     elif doubted:
         value = min(least[place] for place in doubted)
         names = quoted(target.words[place].text for place in doubted)

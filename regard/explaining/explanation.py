@@ -161,6 +161,9 @@ class Explanation(Part):
 
     A language model has no source, an encoder no target. There is one step for each target token. `score` is the
     sum of log probabilities as the search judges it: divided by length^penalty.
+
+    Of an output that was checked, `dependence` is 1 − log p(output | source) / log p(output | nothing): near 1 the
+    source explains it, near 0 or below it does not. `confidence` is the geometric mean probability of its tokens.
     """
 
     format: Literal[1] = 1
@@ -174,6 +177,8 @@ class Explanation(Part):
     attention: tuple[Block, ...]
     saliency: tuple[Saliency, ...] = ()
     concerns: tuple[Concern, ...] = ()
+    dependence: float | None = None
+    confidence: Share | None = None
 
     @model_validator(mode="after")
     def _fits_together(self) -> "Explanation":

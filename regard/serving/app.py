@@ -387,7 +387,8 @@ def rendered(
     if wanted.candidates > 1:
         found["alternatives"] = [list(one.alternatives) for one in said]
     if wanted.check:
-        found["concerns"] = [list(one.concerns) for one in said]
+        found["concerns"] = [one.concerns for one in said]
+        found["checks"] = [one.measures for one in said]
     return {key: values[0] if single else values for key, values in found.items()}
 
 

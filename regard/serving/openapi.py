@@ -11,6 +11,7 @@ Json = dict[str, Any]
 STRING: Json = {"type": "string"}
 NUMBER: Json = {"type": "number"}
 WHOLE: Json = {"type": "integer"}
+MEASURE: Json = {"oneOf": [NUMBER, {"type": "null"}]}
 FLAG: Json = {"type": "boolean"}
 CODE: Json = {"type": "string", "examples": ["en", "de"]}
 KEY: Json = {"type": ["string", "null"]}
@@ -56,7 +57,14 @@ def translating(limits: TextLimits) -> Json:
     said["properties"] |= {
         "detectedLanguage": one_or_many(language),
         "alternatives": {"type": "array"},
-        "concerns": {"type": "array"},
+        "concerns": one_or_many_lists(
+            obj({"source": STRING, "target": STRING, "concerns": {"oneOf": [{"type": "array"}, {"type": "null"}]}}),
+            "with check: the sentences that a person should look at, and why, as Concern has it; null: not checked",
+        ),
+        "checks": one_or_many_lists(
+            obj({"source": STRING, "target": STRING, "dependence": MEASURE, "confidence": MEASURE}),
+            "with check: of every sentence what was measured, as Explanation describes it; null: not checked",
+        ),
     }
     return {
         "/translate": post("Translate a text or several", {"q": texts(limits), **PAIR}, said, options),
@@ -165,6 +173,10 @@ def listing(items: Json) -> Json:
 
 def one_or_many(items: Json) -> Json:
     return {"oneOf": [items, listing(items)]}
+
+
+def one_or_many_lists(items: Json, description: str) -> Json:
+    return {"anyOf": [listing(items), listing(listing(items))], "description": description}
 
 
 def texts(limits: TextLimits) -> Json:

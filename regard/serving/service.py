@@ -49,11 +49,25 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Said:
-    """One text translated; others that it could be, best first; and for which sentences a person should look at it."""
+    """One text translated; others that it could be, best first; and what a check found in its sentences."""
 
     text: str
     alternatives: tuple[str, ...] = ()
-    concerns: tuple[dict[str, Any], ...] = ()
+    checks: tuple[dict[str, Any], ...] = ()  # of its sentences, in order
+
+    @property
+    def concerns(self) -> list[dict[str, Any]]:
+        """The sentences that a person should look at, and why; null: it could not be checked."""
+        return [of(check, "concerns") for check in self.checks if check["concerns"] != []]
+
+    @property
+    def measures(self) -> list[dict[str, Any]]:
+        """Every sentence with its numbers."""
+        return [of(check, "dependence", "confidence") for check in self.checks]
+
+
+def of(check: dict[str, Any], *keys: str) -> dict[str, Any]:
+    return {key: check[key] for key in ("source", "target", *keys)}
 
 
 class Service:
@@ -125,8 +139,8 @@ class Service:
         said = {sentence: [one["text"] for one in found.get(sentence, [{"text": sentence}])] for sentence in sentences}
         pages = [Candidates(form, [said[sentence] for sentence in form.sentences]) for form in forms]
         align = await linking(model, pages) if wanted.html else by_place
-        concerns = await concerned(model, {one: said[one][0] for one in asked}) if wanted.check else {}
-        return [page.said(align, concerns) for page in pages]
+        checks = await checked(model, {one: said[one][0] for one in asked}) if wanted.check else {}
+        return [page.said(align, checks) for page in pages]
 
     async def stream(self, model: Served, text: str, wanted: Wanted) -> AsyncGenerator[tuple[str, str], None]:
         """Each piece of one text with its translation, as soon as it and all before it are there; one time for all.
@@ -262,9 +276,9 @@ class Candidates:
         ranks = range(max(map(len, self.sentences), default=1))
         return [self.form.joined([one[min(rank, len(one) - 1)] for one in self.sentences], align) for rank in ranks]
 
-    def said(self, align: Align, concerns: dict[str, dict[str, Any]]) -> Said:
+    def said(self, align: Align, checks: dict[str, dict[str, Any]]) -> Said:
         best, *others = self.ranked(align)
-        found = [concerns[sentence] for sentence in self.form.sentences if sentence in concerns]
+        found = [checks[sentence] for sentence in self.form.sentences if sentence in checks]
         return Said(best, tuple(dict.fromkeys(one for one in others if one != best)), tuple(found))
 
 
@@ -292,12 +306,11 @@ async def linking(model: Served, pages: Sequence[Candidates]) -> Align:
     return align
 
 
-async def concerned(model: Served, said: dict[str, str]) -> dict[str, dict[str, Any]]:
-    """The sentences that a person should look at, each with its translation and why."""
+async def checked(model: Served, said: dict[str, str]) -> dict[str, dict[str, Any]]:
+    """Of each sentence its translation, why a person should look at it, and what was measured."""
     said = {source: target for source, target in said.items() if target.strip()}
     found = await asking(model, [pair(*one) for one in said.items()], OfPairs("check"))
     return {
-        source: {"source": source, "target": target, "concerns": concerns}
-        for (source, target), concerns in zip(said.items(), found, strict=True)
-        if concerns
+        source: {"source": source, "target": target, **check}
+        for (source, target), check in zip(said.items(), found, strict=True)
     }

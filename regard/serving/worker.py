@@ -31,6 +31,8 @@ from regard.text.placeholders import KINDS, Placeholders
 BEHIND = 5  # of the service, which so can refuse and say that it is well while all cores compute
 MASKS = 600  # of RISE at most: a person waits for the answer
 
+CHECKED = ("concerns", "dependence", "confidence")  # of an explanation
+
 
 class Interrupted(Exception):  # noqa: N818
     """Nobody waits any more."""
@@ -175,15 +177,16 @@ def align(model: Model, question: dict[str, Any]) -> list[list[tuple[int, int]]]
     return [model.align(pair.source.split(), pair.target.split()) for pair in pairs]
 
 
-def check(model: Model, question: dict[str, Any]) -> list[list[Any]]:
-    """Why a person should look at given translations; of what is too long to look into, nothing is known."""
-    found: list[list[Any]] = []
+def check(model: Model, question: dict[str, Any]) -> list[dict[str, Any]]:
+    """Why a person should look at given translations, and what was measured; all null where it cannot be checked."""
+    found: list[dict[str, Any]] = []
     for text in question["texts"]:
         source, target = json.loads(text)
         try:
-            found.append(explained(model, source, asdict(Explain(target, 1, check=True)))["concerns"])
+            one = explained(model, source, asdict(Explain(target, 1, check=True)))
+            found.append({key: one[key] for key in CHECKED})
         except DecodingError:
-            found.append([])
+            found.append(dict.fromkeys(CHECKED))
     return found
 
 

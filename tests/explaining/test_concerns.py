@@ -9,8 +9,8 @@ from regard.errors import DecodingError
 from regard.explaining.concerns import (
     LONGEST,
     Thresholds,
-    concerns,
-    concerns_of,
+    check_by,
+    check_output,
     plain,
     questions,
     repetition,
@@ -51,7 +51,7 @@ EMPTY = [0.01, 0.02, 0.1]
 
 
 def found(table, otherwise=GOOD, source="red house", target="rotes haus"):
-    return {one.kind: one for one in concerns(side(source), side(target), box(table, otherwise))}
+    return {one.kind: one for one in check_by(side(source), side(target), box(table, otherwise)).concerns}
 
 
 # ---------------------------------------------------------------- by probabilities
@@ -60,6 +60,13 @@ FINE = {"none": GOOD, "all": EMPTY, 0: [0.1, 0.8, 0.95], 1: [0.9, 0.05, 0.95]}
 
 def test_an_ordinary_translation_is_let_alone():
     assert found(FINE) == {}
+
+
+def test_what_was_measured_is_told_of_a_good_output_too():
+    check = check_by(side("red house"), side("rotes haus"), box(FINE, GOOD))
+    assert check.concerns == ()
+    assert check.dependence == pytest.approx(1 - math.log(0.9 * 0.8 * 0.95) / math.log(0.01 * 0.02 * 0.1))
+    assert check.confidence == pytest.approx((0.9 * 0.8 * 0.95) ** (1 / 3))
 
 
 def test_questions_keep_all_none_and_all_but_each_word():
@@ -119,9 +126,9 @@ def test_improbable_tokens_make_an_output_unsure_and_improbable_words_are_named(
     one = found({"none": odd, "all": [1e-4] * 3}, otherwise=[0.0] * 3)["unsure"]
     assert one.value == pytest.approx((0.9 * 0.015 * 0.99) ** (1 / 3))
     high = [0.99, 0.019, 0.99999]
-    lenient = concerns(
+    lenient = check_by(
         side("red house"), side("rotes haus"), box({"none": high, "all": [1e-4] * 3}, [0.0] * 3), Thresholds(sure=0.1)
-    )
+    ).concerns
     assert [(one.kind, one.value, one.target_words) for one in lenient] == [("unsure", pytest.approx(0.019), (1,))]
     assert '"haus"' in lenient[0].message
 
@@ -196,7 +203,7 @@ def test_a_model_is_asked_for_the_probabilities_and_long_texts_are_refused():
     options = RecurrentOptions(embedding=5, width=6, dropout=0.0, attention="none", input_feeding=False)
     model = building.build(options, len(letters), len(letters), shared=False, seed=1).eval()
     source, target = (given(letters, text, after=(EOS,)) for text in ("ab ba", "aa b"))
-    one = {one.kind: one for one in concerns_of(model, source, target)}
+    one = {one.kind: one for one in check_output(model, source, target).concerns}
     assert set(one) == {"detached", "unsure"}  # it has learned nothing
     ids = [[token.id for token in side.tokens] for side in (source, target)]
     row = torch.tensor([ids[0]])
@@ -206,4 +213,4 @@ def test_a_model_is_asked_for_the_probabilities_and_long_texts_are_refused():
     with pytest.raises(
         DecodingError, match=r"^target 'aaaa.*513 tokens, expected at most 512 in a text that is checked"
     ):
-        concerns_of(model, source, given(letters, "a" * LONGEST, after=(EOS,)))
+        check_output(model, source, given(letters, "a" * LONGEST, after=(EOS,)))

@@ -65,6 +65,8 @@ def made():
         attention=(across, back),
         saliency=(asked, looked),
         concerns=(concern,),
+        dependence=-0.25,
+        confidence=0.75,
     )
 
 
@@ -122,6 +124,7 @@ def test_the_reader_of_schemas_finds_breaches():
         (("saliency", 0, "method"), "guess", "not allowed"),
         (("saliency", 0, "errors", 0, 0), "0.1", "not of type"),
         (("concerns", 0, "source_words"), [-1], "out of bounds"),
+        (("confidence",), 1.5, "out of bounds"),
         (("colour",), "red", "unknown"),
     ]:
         content = json.loads(made().to_json())

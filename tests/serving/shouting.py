@@ -15,8 +15,8 @@ from regard.serving.pool import Pool, Start
 from regard.serving.service import Served, Service
 
 # A translation is the text in capitals and the model's mark, the k-th candidate with k exclamation marks. Its words
-# stand for the source's from right to left, and what is said twice is a concern. The model of an explanation is called
-# by what was wished of it.
+# stand for the source's from right to left, what is said twice is a concern, and what is measured is the number of its
+# words; what is endless cannot be checked. The model of an explanation is called by what was wished of it.
 SCRIPT = """
 import json, os, signal, sys, time
 def say(answer): sys.stdout.write(json.dumps(answer) + "\\n"); sys.stdout.flush()
@@ -25,8 +25,13 @@ def interrupt(*_): raise Interrupted
 def explanation(text, wanted):
     side = {"text": text, "words": [], "tokens": []}
     lists = {key: [] for key in ("steps", "attention", "saliency", "concerns")}
-    numbers = {"log_probability": None, "score": None}
+    numbers = {key: None for key in ("log_probability", "score", "dependence", "confidence")}
     return {"format": 1, "model": wanted, "source": side, "start": None, "target": None, **lists, **numbers}
+def checked(text):
+    words = text.split()
+    if "endless" in words: return {"concerns": None, "dependence": None, "confidence": None}
+    concerns = ["twice"] if len(set(words)) < len(words) else []
+    return {"concerns": concerns, "dependence": 1 - len(words), "confidence": 1 / len(words)}
 def answer(asked):
     texts, do = asked["texts"], asked["do"]
     if "die" in texts: os._exit(3)
@@ -45,7 +50,7 @@ def answer(asked):
         sizes = [len(s.split()) for s, t in pairs]
         return {"found": [[[i, n - 1 - i] for i in range(n)] for n in sizes]}
     if do == "check":
-        return {"found": [["twice"] if len(set(s.split())) < len(s.split()) else [] for s, t in pairs]}
+        return {"found": [checked(s) for s, t in pairs]}
     count, begin, mark = asked["search"]["n_best"], asked.get("prefix") or "", sys.argv[1]
     def shout(text, k):
         said = begin + text.upper() + mark + "!" * k

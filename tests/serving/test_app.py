@@ -60,17 +60,33 @@ def test_tags_go_by_position_where_too_many_texts_wait_to_ask_for_their_words(mo
     run(test())
 
 
+def measured(text, words):
+    return {"source": text, "target": text.upper(), "dependence": 1 - words, "confidence": 1 / words}
+
+
+def test_a_sentence_that_could_not_be_checked_is_named_as_such():
+    endless = {"source": "endless a", "target": "ENDLESS A"}
+    check(
+        ("/translate", {"q": ["endless a", "a"], **EN_DE, "check": True}, 200,
+         {"translatedText": ["ENDLESS A", "A"], "concerns": [[{**endless, "concerns": None}], []],
+          "checks": [[{**endless, "dependence": None, "confidence": None}], [measured("a", 1)]]}),
+    )  # fmt: skip
+
+
 def test_what_a_person_should_look_at_is_said_where_somebody_asks():
     first = {"source": "It is so so it.", "target": "IT IS SO SO IT.", "concerns": ["twice"]}
     second = {"source": "a a", "target": "A A", "concerns": ["twice"]}
+    one_is, so_so = measured("One is.", 2), measured("It is so so it.", 5)
+    both = [[measured("a", 1)], [measured("a a", 2)]]
     check(
         ("/translate", {"q": "a a", **EN_DE}, 200, {"translatedText": "A A"}),
         ("/translate", {"q": "a a", **EN_DE, "check": False}, 200, {"translatedText": "A A"}),
-        ("/translate", {"q": "a b", **EN_DE, "check": True}, 200, {"translatedText": "A B", "concerns": []}),
+        ("/translate", {"q": "a b", **EN_DE, "check": True}, 200,
+         {"translatedText": "A B", "concerns": [], "checks": [measured("a b", 2)]}),
         ("/translate", {"q": "One is. It is so so it.", **EN_DE, "check": True}, 200,
-         {"translatedText": "ONE IS. IT IS SO SO IT.", "concerns": [first]}),
+         {"translatedText": "ONE IS. IT IS SO SO IT.", "concerns": [first], "checks": [one_is, so_so]}),
         ("/translate", {"q": ["a", "a a"], **EN_DE, "check": "true"}, 200,
-         {"translatedText": ["A", "A A"], "concerns": [[], [second]]}),
+         {"translatedText": ["A", "A A"], "concerns": [[], [second]], "checks": both}),
     )  # fmt: skip
 
 

@@ -119,6 +119,12 @@ def test_scores_continuations_and_explanations_are_those_of_the_engine(service, 
     assert given.target.text == "CAB"
     checked_too = post(service, "/translate", {"q": "abc", **EN_DE, "check": True})
     assert isinstance(checked_too["concerns"], list)
+    told = {"q": "abc", "target_text": checked_too["translatedText"], "check": True, **EN_DE}
+    same = Explanation.from_json(json.dumps(post(service, "/explain", told)))
+    (check,) = checked_too["checks"]
+    assert (check["source"], check["target"]) == ("abc", checked_too["translatedText"])
+    assert check["dependence"] == pytest.approx(same.dependence)
+    assert check["confidence"] == pytest.approx(same.confidence)
 
 
 def test_models_are_compared_and_suggestions_kept(service, engine, place):
