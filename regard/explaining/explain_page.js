@@ -41,12 +41,15 @@
     }
 
     facts() {
-      const { model, log_probability: total, score, steps } = this.given, told = [];
+      const { model, log_probability: total, score, steps, dependence } = this.given, told = [];
       if (total !== null) {
         const each = make("span", { title: "the geometric mean over its tokens" },
           "gave each token a probability of " + short(Math.exp(total / Math.max(steps.length, 1))) + " on average");
         told.push(each, make("span", {}, ` (log p ${short(total)}, score ${short(score)})`));
       }
+      if (typeof dependence === "number")
+        told.push(make("span", { title: "1 − log p given the source / log p given nothing: near 0 it is made up" },
+          `; the source explains ${short(dependence)} of that`));
       return make("p", { class: "facts" }, make("b", {}, make("bdi", {}, model)), " ", ...told);
     }
 

@@ -285,9 +285,11 @@ def test_nothing_is_cut_and_nothing_stays_blank_beside_the_map(opened, width, co
 
 
 def test_numbers_are_told_in_words(opened):
-    page = opened(explanation_page([translated()]))
+    page = opened(explanation_page([translated().model_copy(update={"dependence": 0.634})]))
     each = math.exp(-4.25 / 6)
-    assert f"gave each token a probability of {each:.2f} on average" in page.locator(".facts").text_content()
+    facts = page.locator(".facts").text_content()
+    assert f"gave each token a probability of {each:.2f} on average" in facts
+    assert "the source explains 0.63 of that" in facts
     page.locator(".legend summary").click()
     meanings = dict(zip(*(page.locator(f".legend {tag}").all_text_contents() for tag in ("dt", "dd")), strict=True))
     assert list(meanings) == ["underline", "log p", "score", "map", "entropy", "± and hatched", "deletion, insertion"]
