@@ -124,6 +124,55 @@ def test_the_answer_to_an_older_text_is_not_waited_for(page, service):
     expect(page.locator("#output")).to_have_attribute("aria-busy", "false")
 
 
+# ---------------------------------------------------------------- without a mouse
+CONTROLS = """() => {
+  const shown = [...document.querySelectorAll("button, select, textarea, input, summary, a[href]")]
+    .filter(one => one.checkVisibility() && !one.disabled && one.tabIndex >= 0);
+  window.controls = shown;
+  return shown.map(one => (one.getAttribute("aria-label") || [...(one.labels || [])].map(l => l.textContent).join(" ")
+    || one.textContent || one.title || "").trim());
+}"""
+FOCUSED = "() => window.controls.indexOf(document.activeElement)"
+
+
+def all_reached(page):
+    """Every control that is seen has a name that can be read out, and the Tab key comes to each of them."""
+    names = page.evaluate(CONTROLS)
+    assert all(names), names
+    page.evaluate("() => { document.activeElement.blur(); window.getSelection().removeAllRanges(); }")
+    reached = set()
+    for _ in range(len(names) + 10):
+        page.keyboard.press("Tab")
+        reached.add(page.evaluate(FOCUSED))
+    assert set(range(len(names))) <= reached, [names[place] for place in set(range(len(names))) - reached]
+    return names
+
+
+def test_every_control_has_a_name_and_is_reached_by_keys(page, service):
+    type_in(page, service)
+    for place in ("#terms summary", "#file summary"):
+        if page.locator(place).count():
+            page.locator(place).first.press("Enter")
+    assert len(all_reached(page)) > 8
+    words_of(page).first.press("Enter")
+    page.get_by_role("tab", name="Attention").press("ArrowLeft")
+    ending = page.locator("#endings button").first
+    expect(ending).to_be_visible()
+    all_reached(page)
+    wanted = ending.text_content().split()
+    ending.press("Enter")
+    expect(page.locator("#output")).to_have_attribute("aria-busy", "false")
+    assert words_of(page).all_text_contents()[: len(wanted)] == wanted
+
+
+def test_a_comparison_is_made_by_keys(page):
+    page.get_by_role("button", name="Compare").press("Enter")
+    page.locator("#compared").fill(TEXT)
+    page.get_by_role("button", name="Translate with both").press("Enter")
+    expect(page.locator("#verdict")).to_be_visible()
+    assert {"A is better", "Equal", "B is better"} <= set(all_reached(page))
+
+
 # ---------------------------------------------------------------- a word
 def test_attention_begins_with_the_layer_that_aligns_best(page, service):
     said = type_in(page, service)
