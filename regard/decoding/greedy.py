@@ -1,7 +1,7 @@
 """The likeliest token at every step: what beam search of width 1 finds, without the bookkeeping of a beam."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float, Int
@@ -11,7 +11,14 @@ from regard.decoding.best import likeliest, packed
 from regard.decoding.search import WASTE, check_lengths, stuck
 from regard.decoding.shortlist import Narrowed
 from regard.models.interface import Decoder, Memory
-from regard.native.inference import Panels, native
+from regard.native.inference import Choice, Panels, native
+
+
+@runtime_checkable
+class Writer(Protocol):
+    """A decoder that can do all of it by itself, or says None; an empty line is a sentence that is stuck."""
+
+    def write(self, memory: Memory, limits: Int[Tensor, " n"], choice: Choice) -> list[list[int]] | None: ...
 
 
 @torch.no_grad()
@@ -35,6 +42,10 @@ def greedy_search(
     panels = packed(output)
     others = [len(narrow.ids)] if narrow and narrow.others and panels else []
     banned = torch.tensor([*never, *others], dtype=torch.long)
+    if panels and isinstance(decoder, Writer):
+        lines = decoder.write(memory, max_lengths, Choice(panels, banned, ids, bos, eos))
+        if lines is not None:
+            return complete(lines)
     state, last = decoder.begin(memory), max_lengths.new_full((len(max_lengths), 1), bos, dtype=torch.long)
     written: list[list[int]] = [[] for _ in max_lengths]
     rows, live, limits = list(range(len(written))), set(range(len(written))), max_lengths.tolist()
@@ -52,6 +63,13 @@ def greedy_search(
             going = torch.tensor([row for row, sentence in enumerate(rows) if sentence in live])
             rows, last, state = [s for s in rows if s in live], last[going], state.select(going)
     return written
+
+
+def complete(lines: list[list[int]]) -> list[list[int]]:
+    for sentence, line in enumerate(lines):
+        if not line:
+            raise stuck(sentence)
+    return lines
 
 
 def likeliest_of(

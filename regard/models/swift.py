@@ -14,23 +14,14 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int, Int32
 from torch import Tensor, nn
 
+from regard.errors import DecodingError
+from regard.layers.embedding import TokenEmbedding
 from regard.layers.feedforward import FeedForward
+from regard.layers.positions import Added, Unplaced
 from regard.models.interface import Memory, OutputLayer
 from regard.models.lean import Affine, Inner, Joint, joints
 from regard.models.transformer import DecoderLayer, TransformerDecoder
-from regard.native.inference import LayerWeights, Native, Panels, Weights
-
-
-@dataclass(frozen=True)
-class Sources:
-    """The real entries of the memory of m sentences of up to s tokens, in each layer's view; padding has none.
-
-    The first counts[i] of places[i] are the entries of sentence i.
-    """
-
-    places: Int32[Tensor, "m s"]
-    counts: Int32[Tensor, " m"]
-    seen: tuple[Float[Tensor, "entries _"], ...]  # keys and values; pruned layers have fewer
+from regard.native.inference import Choice, Entry, LayerWeights, Native, Panels, Sources, Weights
 
 
 @dataclass(frozen=True)
@@ -150,12 +141,33 @@ class SwiftDecoder:
     ) -> tuple[Float[Tensor, "n d"], SwiftState]:
         """All layers in one call."""
         assert self.weights
-        seen, sources = state.sources.seen, state.sources
-        packed = self.native.decode(
-            x, y, self.weights, state.past, state.origin, seen, state.sentence, sources.places, sources.counts, angles
-        )
+        packed = self.native.decode(x, y, self.weights, state.past, state.origin, state.sentence, state.sources, angles)
         pasts = tuple((*past, own) for past, own in zip(state.past, packed, strict=True))
         return y, replace(state, past=pasts)
+
+    def write(self, memory: Memory, limits: Int[Tensor, " n"], choice: Choice) -> list[list[int]] | None:
+        """What greedy search writes for each sentence, in one call; nothing where it needs step by step.
+
+        An empty line: no column of that sentence had a finite number.
+        """
+        entry = self.entry(int(limits.max()) if len(limits) else 0)
+        if entry is None or self.weights is None:
+            return None
+        written, lengths = self.native.greedy(self.weights, self.begin(memory).sources, entry, choice, limits)
+        return [line[: max(length, 0)] for line, length in zip(written.tolist(), lengths.tolist(), strict=True)]
+
+    def entry(self, longest: int) -> Entry | None:
+        """Tokens to vectors for so many steps, if that is a sum."""
+        embedding, positions = self.entrance.embedding, self.entrance.positions
+        if not isinstance(embedding, TokenEmbedding) or not isinstance(positions, Added | Unplaced):
+            return None
+        table = embedding.table.weight.detach()
+        try:
+            rows: Tensor = positions(table.new_zeros(1, longest, table.shape[1]), 0)[0]
+        except DecodingError:  # positions that were learned end before the longest output, but perhaps not before ours
+            return None
+        norm = None if self.first is None else (self.first.gain, self.first.shift)
+        return Entry(table, embedding.scale, rows.contiguous(), self.relation(longest, 0).angles, norm)
 
     def __call__(self, tokens: Int[Tensor, "n t"], state: SwiftState) -> tuple[Float[Tensor, "n t vocab"], SwiftState]:
         features, state = self.features(tokens, state)

@@ -17,9 +17,10 @@ from regard.layers.relations import Relative, rotate
 from regard.models.interface import Memory, no_summary
 from regard.models.lean import Affine, Inner, Joint, joints
 from regard.models.transformer import EncoderLayer, TransformerEncoder
-from regard.native.inference import Native
+from regard.native.inference import LayerWeights, Native, Weights
 
 TOKENS = 1024  # of a few sentences: what a layer makes of them stays in the processor's cache
+SHORT = 256  # tokens: attention over more is torch's, which never holds all pairs
 
 
 class SwiftEncoderLayer:
@@ -29,6 +30,11 @@ class SwiftEncoderLayer:
         self.heads, self.packed = layer.attention.heads, Affine.of(layer.attention.packed, native)
         self.inner = Inner(cast(FeedForward, layer.feedforward), native)
         self.after_attention, self.after_feedforward = joints
+
+    def weights(self) -> LayerWeights:
+        """In the order in which they are met."""
+        parts = ((self.packed, self.after_attention), (self.inner.affine, self.after_feedforward))
+        return [(first.panels, joint.last.panels, joint.norm.gain, joint.norm.shift) for first, joint in parts]
 
     def __call__(
         self,
@@ -55,12 +61,30 @@ class SwiftEncoder:
         lasts, arounds = zip(*(part for layer in layers for part in parts(layer)), strict=True)
         self.first, joined = joints(lasts, arounds, encoder.norm, native)
         self.layers = [SwiftEncoderLayer(layer, joined[2 * i : 2 * i + 2], native) for i, layer in enumerate(layers)]
-        self.entrance, self.relation = encoder.entrance, encoder.relation
+        self.entrance, self.relation, self.native = encoder.entrance, encoder.relation, native
+        heads = {layer.heads for layer in self.layers}
+        alike = len(heads) == 1 and all(layer.inner.activation is F.relu for layer in self.layers)
+        weights = [layer.weights() for layer in self.layers]
+        epsilon = joined[0].norm.epsilon
+        self.weights = Weights(weights, heads.pop(), self.first is None, epsilon) if alike else None
 
     def __call__(self, tokens: Int[Tensor, "n s"], mask: Bool[Tensor, "n s"]) -> Memory:
+        if self.weights and tokens.shape[1] <= SHORT:
+            return self.at_once(self.weights, tokens, mask)
         few = max(1, TOKENS // max(tokens.shape[1], 1))
         parts = zip(torch.split(tokens, few), torch.split(mask, few), strict=True)
         values = torch.cat([self.cut(*part) for part in parts])
+        return Memory(values, mask, no_summary(values))
+
+    def at_once(self, weights: Weights, tokens: Int[Tensor, "n s"], mask: Bool[Tensor, "n s"]) -> Memory:
+        """All layers in one call, for real tokens alone; zeros stand where there are none."""
+        entered, angles = self.entrance(tokens, 0), self.relation(tokens.shape[1], 0).angles
+        x = entered[mask]
+        y = self.first(x) if self.first else x.clone()
+        starts = F.pad(mask.sum(1).cumsum(0), (1, 0))
+        self.native.encode(x, y, weights, starts, None if angles is None else angles.expand(len(mask), -1, -1)[mask])
+        values = torch.zeros_like(entered)
+        values[mask] = y
         return Memory(values, mask, no_summary(values))
 
     def cut(self, tokens: Int[Tensor, "m s"], mask: Bool[Tensor, "m s"]) -> Float[Tensor, "m s d"]:

@@ -11,7 +11,7 @@ to pairs (query, key) stands in rows of `pitch` numbers, a multiple of NARROW: b
 #define FLAT
 #endif
 
-#include "native.h"
+#include "attention.h"
 
 #if defined(__SSE__) || defined(_M_X64)
 #include <xmmintrin.h>
@@ -20,12 +20,7 @@ to pairs (query, key) stands in rows of `pitch` numbers, a multiple of NARROW: b
 #define LANES 8
 #define ROWS 6
 #define WIDE 32 /* ROWS * WIDE sums fill the registers of AVX-512, ROWS * NARROW those of AVX2 */
-#define NARROW 16
 #define LINE 64 /* bytes that the processor fetches at once: a vector should not begin inside */
-
-typedef struct {
-    int64_t sentence, head, place;
-} layout;
 
 typedef struct {
     const float *at;
@@ -180,8 +175,7 @@ STATIC_INLINE void soften(
     for (int64_t j = 0; j < count; j++) w[j] *= factor;
 }
 
-/* Output (n, t, h, e) and weights (n, h, t, pitch). places: of q, k, v. `mask` (n, s) or none: 0 hides a key. */
-VISIBLE EVERY_PROCESSOR int attend_forwards(
+EVERY_PROCESSOR int attend_forwards(
     float *out, float *weights, const float *q, const float *k, const float *v, const layout *places,
     const uint8_t *mask, int64_t causal, int64_t sentences, int64_t heads, int64_t queries, int64_t keys,
     int64_t width) {

@@ -1,6 +1,6 @@
 /* What decoding does between its matrix products. Each function here makes one pass where torch makes several. */
 
-#include "product.h"
+#include "stack.h"
 
 /* ---------------------------------------------------------------- attention
 Entries lie where they were computed: nothing is copied, nothing is hidden. An entry holds a key and, `value_at` numbers
@@ -87,57 +87,26 @@ VISIBLE EVERY_PROCESSOR int attend_memory(
 
 /* ---------------------------------------------------------------- around the products */
 
-/* x + bias, written over x, and its layer norm; `out` may be x. */
-STATIC_INLINE void add_norm(
-    float *out, float *x, const float *bias, const float *gain, const float *offset, int64_t rows, int64_t width,
-    float epsilon) {
-    for (int64_t r = 0; r < rows; r++) {
-        float *row = x + r * width, *to = out + r * width, mean = 0.0f, square = 0.0f;
-        for (int64_t i = 0; i < width; i++) {
-            row[i] += bias[i];
-            mean += row[i];
-        }
-        mean /= (float)width;
-        for (int64_t i = 0; i < width; i++) square += (row[i] - mean) * (row[i] - mean);
-        const float scale = 1.0f / sqrtf(square / (float)width + epsilon);
-        for (int64_t i = 0; i < width; i++) to[i] = (row[i] - mean) * scale * gain[i] + offset[i];
-    }
-}
-
-VISIBLE EVERY_PROCESSOR void norm(
+EVERY_PROCESSOR void norm(
     float *out, float *x, const float *bias, const float *gain, const float *offset, int64_t rows, int64_t width,
     float epsilon) {
     add_norm(out, x, bias, gain, offset, rows, width, epsilon);
 }
 
-/* ---------------------------------------------------------------- a whole step
-Weights are packed, see product.h, and biases filled with zeros to the width of the panels. */
+/* ---------------------------------------------------------------- a whole step */
 
 /* The weights of a layer, in the order in which they are met. */
-enum { PACKED, PACKED_BIAS, JOINT_1, QUERY = JOINT_1 + 4, QUERY_BIAS, JOINT_2, INNER = JOINT_2 + 4, INNER_BIAS, JOINT_3,
-       WEIGHTS = JOINT_3 + 4 };
-
-/* The stream x gains found W + bias; y becomes its norm, and so does x where norms end a sub-layer (`post`). */
-STATIC_INLINE void join(
-    float *x, float *y, const float *found, int64_t stride, const float *const *joint, int64_t rows, int64_t e, int64_t d,
-    int post, float epsilon) {
-    multiply(x, d, found, stride, joint[0], NULL, rows, e, d, -INFINITY);
-    add_norm(y, x, joint[1], joint[2], joint[3], rows, d, epsilon);
-    if (post) memcpy(x, y, (size_t)(rows * d) * sizeof *x);
-}
+enum { PACKED, PACKED_BIAS, JOINT_1, QUERY = JOINT_1 + JOINT, QUERY_BIAS, JOINT_2, INNER = JOINT_2 + JOINT, INNER_BIAS,
+       JOINT_3, WEIGHTS = JOINT_3 + JOINT };
 
 #define BLOCK 96 /* rows go through all layers together: what is computed for them stays in the second cache */
 
-/* One token of the rows first..last-1 of n through all layers: y holds what the first layer reads and receives what the
-last one gives.
-
-steps[layer, t] are the keys of step t; those of this step, the last, lie in packed[layer], which is filled here. */
-VISIBLE EVERY_PROCESSOR int decode(
-    float *x, float *y, float *packed, const float *const *weights, const float *const *steps, const int32_t *origin,
-    const float *const *memory, const int32_t *sentence, const int32_t *places, const int32_t *counts,
-    const float *angles, int64_t layers, int64_t n, int64_t d, int64_t inner, int64_t heads, int64_t width,
-    int64_t length, int64_t most, int32_t post, float epsilon, int64_t first, int64_t last) {
-    const int64_t all = heads * width, apart = inner + PANEL; /* rows a power of two apart would meet in the cache */
+EVERY_PROCESSOR int decode(
+    const stack *s, const sources *read, float *x, float *y, float *packed, const float *const *steps,
+    const int32_t *origin, const int32_t *sentence, const float *angles, int64_t n, int64_t length, int64_t first,
+    int64_t last) {
+    const int64_t all = s->heads * s->width, d = s->d;
+    const int64_t apart = s->inner + PANEL; /* rows a power of two apart would meet in the cache */
     float *found = malloc((size_t)(BLOCK * (2 * all + apart)) * sizeof *found);
     float *q = found + BLOCK * all, *hidden = q + BLOCK * all;
     int done = found != NULL;
@@ -145,19 +114,19 @@ VISIBLE EVERY_PROCESSOR int decode(
         const int64_t rows = last - first < BLOCK ? last - first : BLOCK;
         const int32_t *from = origin + first * length, *whose = sentence + first;
         float *stream = x + first * d, *normed = y + first * d;
-        for (int64_t l = 0; l < layers && done; l++) {
-            const float *const *w = weights + l * WEIGHTS;
+        for (int64_t l = 0; l < s->layers && done; l++) {
+            const float *const *w = s->weights + l * WEIGHTS;
             float *own = packed + (l * n + first) * 3 * all;
             multiply(own, 3 * all, normed, d, w[PACKED], w[PACKED_BIAS], rows, d, 3 * all, -INFINITY);
-            if (angles) turn_each(own, own, angles, rows, 1, 3 * all, 2 * heads, width, 1.0f);
-            done = read_past(found, own, 3 * all, steps + l * length, from, rows, length, 3 * all, heads, width);
-            join(stream, normed, found, all, w + JOINT_1, rows, all, d, post, epsilon);
+            if (angles) turn_each(own, own, angles, rows, 1, 3 * all, 2 * s->heads, s->width, 1.0f);
+            done = read_past(found, own, 3 * all, steps + l * length, from, rows, length, 3 * all, s->heads, s->width);
+            join(s, stream, normed, found, all, w + JOINT_1, rows, all);
             multiply(q, all, normed, d, w[QUERY], w[QUERY_BIAS], rows, d, all, -INFINITY);
-            done = done &&
-                   read_memory(found, q, all, memory[l], whose, places, counts, rows, most, 2 * all, heads, width);
-            join(stream, normed, found, all, w + JOINT_2, rows, all, d, post, epsilon);
-            multiply(hidden, apart, normed, d, w[INNER], w[INNER_BIAS], rows, d, inner, 0.0f);
-            join(stream, normed, hidden, apart, w + JOINT_3, rows, inner, d, post, epsilon);
+            done = done && read_memory(found, q, all, read->memory[l], whose, read->places, read->counts, rows,
+                                       read->most, 2 * all, s->heads, s->width);
+            join(s, stream, normed, found, all, w + JOINT_2, rows, all);
+            multiply(hidden, apart, normed, d, w[INNER], w[INNER_BIAS], rows, d, s->inner, 0.0f);
+            join(s, stream, normed, hidden, apart, w + JOINT_3, rows, s->inner);
         }
     }
     free(found);
@@ -231,35 +200,6 @@ VISIBLE EVERY_PROCESSOR int best_of_product(
         for (int64_t r = 0; r < some * beams && more; r++) logits[r * width + width - 1] += more[row + r];
         find_best(
             sums + s * k, steps + s * k, places + s * k, logits, start + row, banned, bans, some, beams, width, k);
-    }
-    free(logits);
-    return logits != NULL;
-}
-
-/* The largest number of row r of features W + bias, W packed, and the first place of it; the columns `banned` do not
-count. A row with a NaN may have any place, and NaN as its number. For the rows first..last-1. */
-VISIBLE EVERY_PROCESSOR int largest_of_product(
-    float *largest, int64_t *places, const float *features, const float *panels, const float *bias,
-    const int64_t *banned, int64_t bans, int64_t d, int64_t width, int64_t first, int64_t last) {
-    float *logits = malloc((size_t)(AT_A_TIME * width) * sizeof *logits);
-    for (int64_t from = first; from < last && logits; from += AT_A_TIME) {
-        const int64_t some = last - from < AT_A_TIME ? last - from : AT_A_TIME;
-        multiply(logits, width, features + from * d, d, panels, bias, some, d, width, -INFINITY);
-        for (int64_t r = 0; r < some; r++) {
-            float *row = logits + r * width, most = -INFINITY;
-            int64_t place = 0, stretch = 0;
-            int32_t lost = 0;
-            for (int64_t b = 0; b < bans; b++) row[banned[b]] = -INFINITY;
-            for (int64_t i = 0; i < width; i++) lost |= row[i] != row[i];
-            for (int64_t at = 0; at < width; at += STRETCH) {
-                const int64_t to = at + STRETCH < width ? at + STRETCH : width;
-                float here = -INFINITY;
-                for (int64_t i = at; i < to; i++) here = row[i] > here ? row[i] : here;
-                if (here > most) most = here, stretch = at;
-            }
-            for (place = stretch; place < width - 1 && row[place] < most; place++) {}
-            largest[from + r] = lost ? NAN : most, places[from + r] = place;
-        }
     }
     free(logits);
     return logits != NULL;

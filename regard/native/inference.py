@@ -6,6 +6,8 @@ Without the library, `native` is None, and models are run by the layers that tra
 import ctypes
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -37,13 +39,40 @@ class Panels:
 LayerWeights = Sequence[tuple[Panels, Panels, Tensor, Tensor]]
 
 
+class Stack(ctypes.Structure):
+    """`stack` of stack.h."""
+
+    _fields_: ClassVar = [
+        ("weights", POINTER),
+        *[(name, NUMBER) for name in ("layers", "d", "inner", "heads", "width")],
+        ("post", ctypes.c_int32),
+        ("epsilon", REAL),
+    ]
+
+
+class ReadFrom(ctypes.Structure):
+    """`sources` of stack.h."""
+
+    _fields_: ClassVar = [("memory", POINTER), ("places", POINTER), ("counts", POINTER), ("most", NUMBER)]
+
+
+class WordsOf(ctypes.Structure):
+    """`words` of greedy.c."""
+
+    _fields_: ClassVar = [
+        *[(name, POINTER) for name in ("table", "positions", "gain", "shift", "angles", "panels", "bias")],
+        *[(name, POINTER) for name in ("banned", "ids")],
+        *[(name, NUMBER) for name in ("bans", "columns", "bos", "eos")],
+        ("scale", REAL),
+    ]
+
+
 class Weights:
-    """The weights of all layers of a decoder, in the order of inference.c, and what is common to the layers."""
+    """The weights of all layers of a stack, in the order in which C meets them, and what is common to the layers."""
 
     def __init__(self, layers: Sequence[LayerWeights], heads: int, post: bool, epsilon: float) -> None:
-        self.heads, self.post, self.epsilon = heads, post, epsilon
-        (packed, *_), _, (inner, *_) = layers[0]
-        self.all_heads, self.inner = packed.columns // 3, inner.columns
+        (packed, last, *_), *_, (inner, *_) = layers[0]
+        self.all_heads, width = packed.columns // 3, last.columns
         parts = [part for layer in layers for part in layer]
         self.kept = [  # so that nobody frees them
             weight
@@ -51,6 +80,62 @@ class Weights:
             for weight in (first.weight, first.bias, last.weight, last.bias, *norm)
         ]
         self.pointers = (POINTER * len(self.kept))(*[weight.data_ptr() for weight in self.kept])
+        sizes = (len(layers), width, inner.columns, heads, self.all_heads // heads)
+        self.stack = Stack(ctypes.addressof(self.pointers), *sizes, post, epsilon)
+
+
+@dataclass(frozen=True)
+class Sources:
+    """The real entries of the memory of m sentences of up to s tokens, in each layer's view; padding has none.
+
+    The first counts[i] of places[i] are the entries of sentence i.
+    """
+
+    places: Int32[Tensor, "m s"]
+    counts: Int32[Tensor, " m"]
+    seen: tuple[Float32[Tensor, "entries _"], ...]  # keys and values; pruned layers have fewer
+
+    def read_from(self) -> tuple[ReadFrom, object]:
+        """For C, and what must outlive it."""
+        memory = (POINTER * len(self.seen))(*[seen.data_ptr() for seen in self.seen])
+        places = self.places.data_ptr(), self.counts.data_ptr(), self.places.shape[1]
+        return ReadFrom(ctypes.addressof(memory), *places), memory
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Vectors to tokens: the largest column of the output layer, of those not `banned`, stands for ids[column].
+
+    No ids: each column for itself. An output begins after `bos` and ends with `eos`.
+    """
+
+    output: Panels
+    banned: Int64[Tensor, " b"]
+    ids: Int64[Tensor, " columns"] | None
+    bos: int
+    eos: int
+
+
+@dataclass(frozen=True)
+class Entry:
+    """Tokens to vectors: s · E[token] + positions[step], and before the first layer a norm (gain and shift) or none.
+
+    The angles of each step, if any, turn queries and keys.
+    """
+
+    table: Float32[Tensor, "vocab d"]
+    scale: float
+    positions: Float32[Tensor, "t d"]
+    angles: Float32[Tensor, "t e"] | None
+    norm: tuple[Float32[Tensor, " d"], Float32[Tensor, " d"]] | None
+
+
+def words_of(entry: Entry, choice: Choice) -> WordsOf:
+    """Both for C; they must outlive it."""
+    norm, output = entry.norm or (None, None), choice.output
+    tensors = (entry.table, entry.positions, *norm, entry.angles, output.weight, output.bias, choice.banned, choice.ids)
+    places = [None if tensor is None else tensor.data_ptr() for tensor in tensors]
+    return WordsOf(*places, len(choice.banned), output.columns, choice.bos, choice.eos, entry.scale)
 
 
 class Native:
@@ -64,11 +149,14 @@ class Native:
         self._norm = library.norm
         self._norm.argtypes = [*[POINTER] * 5, NUMBER, NUMBER, REAL]
         self._decode, self._multiply = library.decode, library.multiply
-        self._decode.argtypes = [*[POINTER] * 11, *[NUMBER] * 8, ctypes.c_int32, REAL, NUMBER, NUMBER]
+        self._decode.argtypes = [*[POINTER] * 9, *[NUMBER] * 4]
         self._multiply.argtypes = [POINTER, NUMBER, POINTER, NUMBER, POINTER, POINTER, *[NUMBER] * 3, REAL]
         self._best_of, self._largest_of = library.best_of_product, library.largest_of_product
         self._best_of.argtypes = [*[POINTER] * 9, *[NUMBER] * 7]
         self._largest_of.argtypes = [*[POINTER] * 6, *[NUMBER] * 5]
+        self._greedy, self._encode = library.greedy, library.encode
+        self._encode.argtypes = [*[POINTER] * 5, NUMBER, NUMBER]
+        self._greedy.argtypes = [*[POINTER] * 6, *[NUMBER] * 3]
         for function in (self._turn, self._norm, self._multiply):
             function.restype = None
 
@@ -132,10 +220,8 @@ class Native:
         weights: Weights,
         steps: Sequence[Sequence[Float32[Tensor, "_ qkv"]]],
         origin: Int32[Tensor, "n t"],
-        memory: Sequence[Float32[Tensor, "entries kv"]],
         sentence: Int32[Tensor, " n"],
-        places: Int32[Tensor, "m s"],
-        counts: Int32[Tensor, " m"],
+        sources: Sources,
         angles: Float32[Tensor, "1 e"] | None,
     ) -> Float32[Tensor, "layers n qkv"]:
         """One token through all layers, in one call: y becomes what the last layer gives; the stream x is written over.
@@ -143,18 +229,53 @@ class Native:
         steps[layer] are those before this one; its own queries, keys and values are the result.
         """
         (n, length), layers = origin.shape, len(steps)
-        width = weights.all_heads // weights.heads
         packed = x.new_empty(layers, n, 3 * weights.all_heads)
         before = [[step.data_ptr() for step in past] for past in steps]
         own = [packed.data_ptr() + 4 * place * packed.stride(0) for place in range(layers)]
         keys = [at + 4 * weights.all_heads for past, mine in zip(before, own, strict=True) for at in (*past, mine)]
+        read, _memory = sources.read_from()
         fixed = (
-            x.data_ptr(), y.data_ptr(), packed.data_ptr(), weights.pointers, (POINTER * len(keys))(*keys),
-            origin.data_ptr(), (POINTER * layers)(*[seen.data_ptr() for seen in memory]), sentence.data_ptr(),
-            places.data_ptr(), counts.data_ptr(), None if angles is None else angles.data_ptr(), layers, n, x.shape[1],
-            weights.inner, weights.heads, width, length, places.shape[1], weights.post, weights.epsilon,
+            ctypes.byref(weights.stack), ctypes.byref(read), x.data_ptr(), y.data_ptr(), packed.data_ptr(),
+            (POINTER * len(keys))(*keys), origin.data_ptr(), sentence.data_ptr(),
+            None if angles is None else angles.data_ptr(), n, length,
         )  # fmt: skip
         return checked(packed, in_shares(n, 1, lambda first, last: self._decode(*fixed, first, last)))
+
+    def encode(
+        self,
+        x: Float32[Tensor, "rows d"],
+        y: Float32[Tensor, "rows d"],
+        weights: Weights,
+        starts: Int64[Tensor, " bounds"],
+        angles: Float32[Tensor, "rows e"] | None,
+    ) -> None:
+        """All layers of an encoder, in one call: y becomes what the last one gives; the stream x is written over.
+
+        The tokens of sentence i are the rows from starts[i] to starts[i + 1]; each has the angles of its position.
+        """
+        turned = None if angles is None else angles.data_ptr()
+        fixed = (ctypes.byref(weights.stack), x.data_ptr(), y.data_ptr(), turned, starts.data_ptr())
+        typical = max(1, len(x) // max(1, len(starts) - 1))
+        checked(y, in_shares(len(starts) - 1, typical, lambda first, last: self._encode(*fixed, first, last)))
+
+    def greedy(
+        self, weights: Weights, sources: Sources, entry: Entry, choice: Choice, limits: Int64[Tensor, " n"]
+    ) -> tuple[Int64[Tensor, "n longest"], Int64[Tensor, " n"]]:
+        """The likeliest token, step by step, until the end token or `limits`: the tokens, and how many there are.
+
+        −1 of them: no column of that sentence had a finite number.
+        """
+        refuse_strangers(choice.banned, choice.output.columns)
+        longest = int(limits.max()) if len(limits) else 0
+        written, lengths = limits.new_zeros(len(limits), longest), torch.zeros_like(limits)
+        (read, _memory), spoken = sources.read_from(), words_of(entry, choice)
+        fixed = (
+            ctypes.byref(weights.stack), ctypes.byref(read), ctypes.byref(spoken), written.data_ptr(),
+            lengths.data_ptr(), limits.data_ptr(), longest,
+        )  # fmt: skip
+        done = in_shares(len(limits), 1, lambda first, last: self._greedy(*fixed, first, last))
+        checked(sources.seen[0], done)
+        return written, lengths
 
     def product(self, x: Float32[Tensor, "n d"], layer: Panels, least: float = -math.inf) -> Float32[Tensor, "n e"]:
         """max(x W + b, least)."""

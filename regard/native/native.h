@@ -3,6 +3,9 @@
 All numbers are float32, all rows follow each other without a gap unless a stride is named, and every call runs on one
 thread. */
 
+#ifndef REGARD_NATIVE
+#define REGARD_NATIVE
+
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -62,3 +65,5 @@ STATIC_INLINE void turn_each(
                    (size_t)(stride - vectors * width) * sizeof *x);
     }
 }
+
+#endif

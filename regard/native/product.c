@@ -1,6 +1,6 @@
 #include "product.h"
 
-#define DEPTH 256 /* rows of a panel at a time: with the rows of x that meet them they stay in the first cache */
+#define DEPTH 128 /* rows of a panel at a time: with the rows of x that meet them they stay in the first cache */
 
 #if defined(__GNUC__)
 #define UNROLLED _Pragma("GCC unroll 16")
@@ -14,6 +14,8 @@
 #define FORM(name) name##_any
 #define TARGET
 #define TALL 3
+#define WIDE 1
+#define LOW_WIDE 1
 #if defined(__GNUC__)
 #define LANE 4
 #else
@@ -27,12 +29,16 @@
 #define FORM(name) name##_v3
 #define TARGET __attribute__((target("arch=x86-64-v3")))
 #define TALL 6
+#define WIDE 1
+#define LOW_WIDE 2
 #define LANE 8
 #include "tile.h"
 
 #define FORM(name) name##_v4
 #define TARGET __attribute__((target("arch=x86-64-v4")))
 #define TALL 12
+#define WIDE 2
+#define LOW_WIDE 4
 #define LANE 16
 #include "tile.h"
 #endif

@@ -1,5 +1,8 @@
 /* Products with a weight that stays: it is packed once, and every product with it then reads memory in order. */
 
+#ifndef REGARD_PRODUCT
+#define REGARD_PRODUCT
+
 #include "native.h"
 
 #define PANEL 16 /* columns of a weight that lie together, row by row; zeros fill the last panel */
@@ -10,3 +13,5 @@
 VISIBLE void multiply(
     float *out, int64_t out_stride, const float *x, int64_t x_stride, const float *panels, const float *start,
     int64_t rows, int64_t d, int64_t e, float least);
+
+#endif

@@ -2,6 +2,7 @@
 
 import math
 import shutil
+from pathlib import Path
 
 import pytest
 import torch
@@ -13,7 +14,7 @@ from regard.layers.positions import sinusoids
 from regard.layers.relations import rotate
 from regard.native import library
 from regard.native.inference import Panels, checked, native
-from regard.native.library import load
+from regard.native.library import NUMBER, POINTER, REAL, load
 from regard.native.shares import LEAST, in_shares
 
 INF, NAN = math.inf, math.nan
@@ -99,6 +100,32 @@ def test_a_packed_product_is_the_product(rows, d, e):
     expected = out + exact
     native.add_product(out, x, layer)
     torch.testing.assert_close(out.double(), expected, **close)
+
+
+FORMS = {"any": "", "v3": "avx2", "v4": "avx512vl"}  # what the processor must be able to do
+
+
+def runs_here(form):
+    info = Path("/proc/cpuinfo")
+    return hasattr(library.library, f"multiply_{form}") and (info.exists() and FORMS[form] in info.read_text())
+
+
+@needed
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_of_the_product_is_the_product(form):
+    """Each number of rows up to two tiles, and each way that panels come together."""
+    if not runs_here(form):
+        pytest.skip(f"this processor cannot run the form {form}")
+    multiply, d = getattr(library.library, f"multiply_{form}"), 300
+    multiply.argtypes = [POINTER, NUMBER, POINTER, NUMBER, POINTER, POINTER, *[NUMBER] * 3, REAL]
+    for e in (1, 16, 40, 85, 176):
+        weight, bias = noise(d, e, seed=e), noise(e, seed=2)
+        layer = Panels(weight, bias)
+        for rows in range(26):
+            x, out = noise(rows, d, seed=rows), torch.empty(rows, e)
+            places = out.data_ptr(), e, x.data_ptr(), d, layer.weight.data_ptr(), layer.bias.data_ptr()
+            multiply(*places, rows, d, e, 0.5)
+            torch.testing.assert_close(out, (x @ weight + bias).clamp(min=0.5), rtol=1e-4, atol=1e-4)
 
 
 @needed
