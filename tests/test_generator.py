@@ -150,7 +150,7 @@ def test_as_json_each_sample_says_its_seed(folder, regard):
 def test_a_language_model_does_not_translate_and_a_translator_does_not_continue(folder, model, regard):
     found = regard("translate", folder, stdin=b"x\n")
     assert found.code == 1
-    assert "learned to language-model, expected a model that can translate; use it with regard generate" in found.err
+    assert "task language-model, expected one of the task translate; use it with regard generate" in found.err
     with pytest.raises(ModelFormatError, match="use it with regard translate"):
         load_generator(model)
 

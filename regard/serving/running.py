@@ -56,7 +56,8 @@ def direction(argument: str) -> Direction:
     found = _DIRECTION.search(Path(argument).name)
     if found is None:
         raise RecipeError(
-            f"{argument}: its name does not say which languages it translates; write them before it, en:de={argument}"
+            f"{argument}: its name does not say which languages it translates; if it is a translator, write them "
+            f"before it, en:de={argument}"
         )
     return Direction(Path(argument), canonical(found[1]), canonical(found[2]))
 
