@@ -140,6 +140,21 @@ def test_the_command_writes_the_prompt_and_what_follows(folder, regard):
     assert found.out == "der hund läuft, die katz\n"
 
 
+def test_a_text_is_scored_by_the_command(folder, generator, regard, tmp_path):
+    text = "die katze läuft,\nder hund schläft.\n"
+    (tmp_path / "text.txt").write_text(text, encoding="utf-8")
+    found, expected = (
+        json.loads(regard("score", folder, "--text", tmp_path / "text.txt", "--json").out),
+        generator.score(text),
+    )
+    assert found["bits_per_character"] == pytest.approx(expected.bits_per_character)
+    assert found["loss"] == pytest.approx(math.log(expected.perplexity))
+    assert (found["tokens"], found["characters"]) == (expected.tokens, len(text))
+    shown = regard("score", folder, "--text", tmp_path / "text.txt").out
+    assert f"{expected.bits_per_character:.4f} bits per character" in shown
+    assert regard("score", folder, "--text", tmp_path / "text.txt", "--source", "x").code == 2
+
+
 def test_as_json_each_sample_says_its_seed(folder, regard):
     options = ("--samples", "2", "--seed", "4", "--tokens", "9", "--json", "--temperature", "2")
     lines = [json.loads(line) for line in regard("generate", folder, *options).out.splitlines()]
