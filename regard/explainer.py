@@ -18,7 +18,7 @@ from regard.explaining.explanation import Explanation, Method, Side
 from regard.explaining.labels import Choice, explain_labels
 from regard.explaining.sides import given, special, written
 from regard.exporting.ctranslate2 import is_exported
-from regard.recipe.folder import COMMANDS, open_finished, read_model
+from regard.recipe.folder import open_finished, read_model
 from regard.recipe.inference import for_inference
 from regard.recipe.reading import ClassifierFolder, read_classifier, read_masked
 from regard.tasks.options import LanguageModelOptions, MaskedOptions, ParseOptions
@@ -261,7 +261,6 @@ def load_explainer(path: str | Path) -> Explainer:
     task = open_finished(folder).task.kind
     if task not in EXPLAINERS:
         raise ModelFormatError(
-            f"{folder}: learned to {task}, expected a model of the task {', '.join(EXPLAINERS)}; use it with "
-            f"regard {COMMANDS[task]}"
+            f"{folder}: reads no text; what it looks at is drawn by regard see {folder} IMAGE --map rise --svg FILE.svg"
         )
     return EXPLAINERS[task](folder)

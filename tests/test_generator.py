@@ -140,6 +140,21 @@ def test_the_command_writes_the_prompt_and_what_follows(folder, regard):
     assert found.out == "der hund läuft, die katz\n"
 
 
+def test_a_text_is_scored_by_the_command(folder, generator, regard, tmp_path):
+    text = "die katze läuft,\nder hund schläft.\n"
+    (tmp_path / "text.txt").write_text(text, encoding="utf-8")
+    found, expected = (
+        json.loads(regard("score", folder, "--text", tmp_path / "text.txt", "--json").out),
+        generator.score(text),
+    )
+    assert found["bits_per_character"] == pytest.approx(expected.bits_per_character)
+    assert found["loss"] == pytest.approx(math.log(expected.perplexity))
+    assert (found["tokens"], found["characters"]) == (expected.tokens, len(text))
+    shown = regard("score", folder, "--text", tmp_path / "text.txt").out
+    assert f"{expected.bits_per_character:.4f} bits per character" in shown
+    assert regard("score", folder, "--text", tmp_path / "text.txt", "--source", "x").code == 2
+
+
 def test_as_json_each_sample_says_its_seed(folder, regard):
     options = ("--samples", "2", "--seed", "4", "--tokens", "9", "--json", "--temperature", "2")
     lines = [json.loads(line) for line in regard("generate", folder, *options).out.splitlines()]
@@ -150,7 +165,7 @@ def test_as_json_each_sample_says_its_seed(folder, regard):
 def test_a_language_model_does_not_translate_and_a_translator_does_not_continue(folder, model, regard):
     found = regard("translate", folder, stdin=b"x\n")
     assert found.code == 1
-    assert "learned to language-model, expected a model that can translate; use it with regard generate" in found.err
+    assert "task language-model, expected one of the task translate; use it with regard generate" in found.err
     with pytest.raises(ModelFormatError, match="use it with regard translate"):
         load_generator(model)
 

@@ -197,9 +197,11 @@ def test_against_a_treebank_it_reports_what_the_card_says(folder, files, regard,
 # ---------------------------------------------------------------- refusals
 def test_a_parser_does_not_translate_and_a_translator_does_not_parse(folder, model, regard):
     regard("translate", folder, stdin=b"x\n").refused(
-        "learned to parse, expected a model that can translate", "regard parse"
+        "is a model of the task parse, expected one of the task translate", "regard parse"
     )
-    regard("parse", model, stdin=b"x\n").refused("learned to translate", "can parse; use it with regard translate")
+    regard("parse", model, stdin=b"x\n").refused(
+        "task translate", "expected one of the task parse; use it with regard translate"
+    )
 
 
 def test_what_the_command_cannot_do_is_one_line(folder, files, regard, tmp_path):

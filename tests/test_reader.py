@@ -308,15 +308,15 @@ def test_another_encoder_or_vocabulary_than_that_of_the_start_is_refused_by_name
 # ---------------------------------------------------------------- what does not go together
 def test_models_of_other_tasks_are_refused_with_the_command_that_uses_them(reader, sorter, model, regard):
     for load, folder, said in (
-        (load_filler, sorter, "learned to classify, expected a model of the task masked; use it with regard classify"),
+        (load_filler, sorter, "of the task classify, expected one of the task masked; use it with regard classify"),
         (load_classifier, reader, "use it with regard fill"),
         (load_embedder, model, "use it with regard translate"),
     ):
         with pytest.raises(ModelFormatError, match=said):
             load(folder)
-    regard("translate", reader, stdin=b"x\n").refused("learned to masked", "use it with regard fill")
+    regard("translate", reader, stdin=b"x\n").refused("is a model of the task masked", "use it with regard fill")
     regard("train", "--labelled", "x.tsv", "--start", model, "--out", "y").refused(
-        "expected a model of the task masked"
+        "expected one of the task masked or classify to begin with"
     )
 
 

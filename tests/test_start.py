@@ -197,13 +197,13 @@ def test_dropout_and_search_are_free(requests, models, tmp_path):
 @pytest.mark.parametrize(
     ("kind", "start", "expected"),
     [
-        ("translate", "language-model", "learned to language-model, expected a model of the task translate"),
-        ("translate", "parse", "learned to parse, expected a model of the task translate"),
-        ("language-model", "translate", "learned to translate, expected a model of the task language-model"),
-        ("masked", "classify-images", "learned to classify-images, expected a model of the task masked or classify"),
-        ("classify", "translate", "learned to translate, expected a model of the task masked or classify"),
-        ("classify-images", "classify", "learned to classify, expected a model of the task classify-images"),
-        ("parse", "translate", "learned to translate, expected a model of the task parse to begin with"),
+        ("translate", "language-model", "task language-model, expected one of the task translate"),
+        ("translate", "parse", "task parse, expected one of the task translate"),
+        ("language-model", "translate", "task translate, expected one of the task language-model"),
+        ("masked", "classify-images", "task classify-images, expected one of the task masked or classify"),
+        ("classify", "translate", "task translate, expected one of the task masked or classify"),
+        ("classify-images", "classify", "task classify, expected one of the task classify-images"),
+        ("parse", "translate", "task translate, expected one of the task parse to begin with"),
     ],
 )
 def test_a_start_of_another_kind_is_refused(requests, models, tmp_path, kind, start, expected):

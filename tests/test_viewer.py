@@ -294,7 +294,7 @@ def test_bad_input_of_the_command_is_one_line(place, folder, model, regard, tmp_
         ((folder, place / "test", "--svg", tmp_path / "x.svg"), "give it alone"),
         ((folder, place / "test" / "0", "--svg", tmp_path / "x.svg"), "--map attention: explains one image, found"),
         ((folder, image, "--svg", tmp_path / "x.jpg"), "let its name end in .svg"),
-        ((model, image), "learned to translate, expected a model that can classify-images; use it with regard transl"),
+        ((model, image), "task translate, expected one of the task classify-images; use it with regard translate"),
     ]
     for arguments, said in cases:
         found = regard("see", *arguments)

@@ -61,6 +61,14 @@ def regard() -> None:
       regard train --source train.en --target train.de --out models/en-de
       regard translate models/en-de < in.txt > out.txt
       regard evaluate models/en-de --source test.en --target test.de
+    Something else to learn from?
+      regard train --text FILE --out MODEL             then regard generate
+      regard train --text FILE --masked --out MODEL    then regard fill, embed
+      regard train --labelled FILE --out MODEL         then regard classify
+      regard train --images FOLDER --out MODEL         then regard see
+      regard train --trees FILE --out MODEL            then regard parse
+    A published model (GPT-2, BERT, T5, ViT, Marian)?
+      regard import downloads/gpt2 --out models/gpt2
     No files yet?
       regard demo --out demo
     """

@@ -21,6 +21,12 @@ from regard.cli.group import ENGINE, FILE, SHORTLIST, regard, serving_parts
 @click.option("--judgements", type=FILE, help="Let people compare two models blind; `regard rank --report` reads it.")
 @click.option("--log-texts", is_flag=True, help="Log what people write, too; keys and files never are.")
 @click.option("--watch", type=FILE, metavar="RUN", help="Also show how this run learns, at /training/.")
+@click.option(
+    "--ask",
+    multiple=True,
+    metavar="CODE:CODE=TEXT",
+    help="Put this before every text of a direction: the task, for a model of several. Repeatable.",
+)
 @ENGINE
 @SHORTLIST
 def serve(models: tuple[str, ...], **options: Any) -> None:
@@ -31,6 +37,7 @@ def serve(models: tuple[str, ...], **options: Any) -> None:
       regard serve models/en-de models/de-en --workers 2
       regard serve en:de=models/mine --port 8080 --key-file keys.txt
       regard serve en:de=models/small en:de=models/large --judgements judged.jsonl
+      regard serve en:de=models/t5 --ask en:de="translate English to German: "
       curl -d q="A man rides a bike." -d source=en -d target=de http://127.0.0.1:5000/translate
     Ctrl-C or SIGTERM: nothing new is taken, what was asked is answered.
     """

@@ -134,14 +134,25 @@ def evaluate(model: Path, **options: Any) -> None:
 
 @regard.command()
 @click.argument("model", type=FILE)
-@click.option("--source", type=FILE, required=True, help="Source sentences.")
-@click.option("--target", type=FILE, required=True, help="Their given translations.")
+@click.option("--source", type=FILE, help="Source sentences.")
+@click.option("--target", type=FILE, help="Their given translations.")
+@click.option("--text", type=FILE, help="For a language model: a text, instead of pairs.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
-def score(model: Path, source: Path, target: Path, as_json: bool) -> None:
-    """log p of each given pair, one number a line."""
-    from regard.commands.score import score_files
+def score(model: Path, source: Path | None, target: Path | None, text: Path | None, as_json: bool) -> None:
+    """log p of each given pair, one number a line; or how well a language model predicts a text.
 
-    score_files(model, source, target, as_json=as_json)
+    \b
+      regard score models/en-de --source a.en --target a.de
+      regard score models/bard --text unseen.txt              # perplexity, bits per character
+    """
+    from regard.commands.score import score_files, score_text
+
+    if text is not None and source is None and target is None:
+        score_text(model, text, as_json=as_json)
+    elif text is None and source is not None and target is not None:
+        score_files(model, source, target, as_json=as_json)
+    else:
+        raise click.UsageError("Give --source and --target, or --text alone")
 
 
 @regard.command()

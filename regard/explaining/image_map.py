@@ -1,6 +1,7 @@
 """What an image classifier depends on: maps over the patches that its attention gives, drawn over the image."""
 
 import base64
+import math
 import struct
 import zlib
 from collections.abc import Mapping
@@ -17,6 +18,7 @@ from regard.explaining.rollout import recorded, recorded_with_gradients, relevan
 from regard.models.vit import ImageClassifier
 
 SIDE, GAP, LINE = 160, 12, 20  # px: the longer side of a panel, between panels, of its caption
+ACROSS = 7  # panels: an image and twelve heads make two rows
 
 
 # ---------------------------------------------------------------- maps, of a model in evaluation mode
@@ -66,8 +68,12 @@ def map_svg(pixels: UInt8[np.ndarray, "c y x"], maps: Mapping[str, Float[Tensor,
             f'<text y="-6">{text(name)}: 0 to {peak(shown):.2g}</text><use href="#seen"/>'
             f'<g opacity=".75" transform="{cell}">{cells(shown)}</g>'
         )
-    placed = (f'<g transform="translate({i * step:g} 0)">{panel}</g>' for i, panel in enumerate(panels))
-    size = f"{len(panels) * step - GAP:g}", f"{height + LINE:g}"
+    lines = height + LINE
+    placed = (
+        f'<g transform="translate({i % ACROSS * step:g} {i // ACROSS * lines:g})">{panel}</g>'
+        for i, panel in enumerate(panels)
+    )
+    size = f"{min(len(panels), ACROSS) * step - GAP:g}", f"{math.ceil(len(panels) / ACROSS) * lines:g}"
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 {-LINE} {size[0]} {size[1]}" width="{size[0]}" '
         f'height="{size[1]}" color="#e05000" font-family="system-ui, sans-serif" font-size="12" fill="#777" '

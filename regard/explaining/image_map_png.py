@@ -1,5 +1,6 @@
 """The picture of maps over an image as a PNG file, for whatever takes no SVG: the same panels, twice as large."""
 
+import math
 from collections.abc import Mapping
 
 import numpy as np
@@ -9,6 +10,7 @@ from torch import Tensor
 
 from regard.explaining.heatmap import peak, relative
 from regard.explaining.heatmap_png import GAP, INK, refuse_without_pillow, saved, written
+from regard.explaining.image_map import ACROSS
 
 SIDE = 320  # px: the longer side of a panel
 LINE = 48  # of its caption
@@ -37,17 +39,18 @@ def stretched(values: np.ndarray, size: tuple[int, int]) -> np.ndarray:
 
 
 def map_png(pixels: UInt8[np.ndarray, "c y x"], maps: Mapping[str, Float[Tensor, "rows columns"]], title: str) -> bytes:
-    """The image, then once more for each map, side by side under their captions. Needs Pillow."""
+    """The image, then once more for each map, in rows, under their captions. Needs Pillow."""
     refuse_without_pillow()
     from PIL import Image
 
     captions = written([title, *(f"{name}: 0 to {peak(shown.clamp(min=0)):.2g}" for name, shown in maps.items())])
     panels = [Image.fromarray(covered(pixels, one)) for one in (None, *maps.values())]
-    step = [max(caption.width, panel.width) + 2 * GAP for caption, panel in zip(captions, panels, strict=True)]
-    page = Image.new("RGB", (sum(step) - 2 * GAP, LINE + panels[0].height), "white")
-    left = 0
-    for caption, panel, room in zip(captions, panels, step, strict=True):
-        page.paste(INK, (left, (LINE - caption.height) // 2), caption)
-        page.paste(panel, (left, LINE))
-        left += room
+    step = max(one.width for one in (*captions, *panels)) + 2 * GAP
+    lines = LINE + panels[0].height
+    size = min(len(panels), ACROSS) * step - 2 * GAP, math.ceil(len(panels) / ACROSS) * lines
+    page = Image.new("RGB", size, "white")
+    for i, (caption, panel) in enumerate(zip(captions, panels, strict=True)):
+        left, top = i % ACROSS * step, i // ACROSS * lines
+        page.paste(INK, (left, top + (LINE - caption.height) // 2), caption)
+        page.paste(panel, (left, top + LINE))
     return saved(page)

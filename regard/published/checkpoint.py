@@ -4,7 +4,7 @@ import json
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,8 +15,15 @@ from regard.errors import ModelFormatError
 from regard.training.tensors import finite, read_tensors
 
 CONFIG, WEIGHTS, INDEX = "config.json", "model.safetensors", "model.safetensors.index.json"
-PICKLE = "pytorch_model.bin"
-FAMILIES = ("gpt2", "bert", "t5", "vit", "marian")
+PICKLE, PICKLE_INDEX = "pytorch_model.bin", "pytorch_model.bin.index.json"
+MARKS = {  # how a tensor is called that the weights of each family have, and of these families no other
+    "gpt2": "attn.c_attn.weight",
+    "bert": "attention.self.query.weight",
+    "t5": "SelfAttention.q.weight",
+    "vit": "embeddings.cls_token",
+    "marian": "self_attn.q_proj.weight",
+}
+FAMILIES = tuple(MARKS)
 LARGEST = 32 * 2**20  # bytes of a JSON file: names of 20,000 classes and 100,000 tensors have room
 SECONDS = 600  # that a conversion may take
 
@@ -36,9 +43,11 @@ def read_checkpoint(folder: Path, convert: bool = False) -> Checkpoint:
     `convert`: weights that are only there as a pickle are converted first.
     """
     config = read_config(folder)
-    family(config)
+    name = family(config)
     pickles = convert and not (folder / WEIGHTS).exists() and not (folder / INDEX).exists()
-    return Checkpoint(folder, config, read_pickles(folder) if pickles else read_weights(folder))
+    tensors = read_pickles(folder) if pickles else read_weights(folder)
+    refuse_another(name, tensors, folder)
+    return Checkpoint(folder, config, tensors)
 
 
 def read_config(folder: Path) -> dict[str, Any]:
@@ -56,6 +65,16 @@ def family(config: Mapping[str, Any]) -> str:
             "Regard reads no other family"
         )
     return str(found)
+
+
+def refuse_another(name: str, tensors: Iterable[str], folder: Path) -> None:
+    """The weights of another family would be refused as well, but for a size or a name that explains nothing."""
+    found = {one for one, mark in MARKS.items() if any(tensor.endswith(mark) for tensor in tensors)}
+    if found and name not in found:
+        raise ModelFormatError(
+            f"{folder}: the weights are those of {min(found)}, but {CONFIG} is that of {name}; "
+            "copy the checkpoint again"
+        )
 
 
 def read_object(path: Path) -> dict[str, Any]:
@@ -92,31 +111,33 @@ def read_weights(folder: Path) -> dict[str, Tensor]:
 
 def read_shards(folder: Path) -> dict[str, Tensor]:
     """Every file that the index names, each with exactly the tensors that the index puts there."""
-    index = folder / INDEX
     found: dict[str, Tensor] = {}
-    for file, names in shards(read_object(index), index).items():
-        path = folder / file
+    for path, names in shards(folder / INDEX, ".safetensors").items():
         part = read_tensors(path)
-        for name in sorted(names ^ part.keys()):
-            which = "no tensor" if name in names else "unknown tensor"
-            raise ModelFormatError(f"{path}: {which} {name!r}, by what {INDEX} says; copy the checkpoint again")
+        refuse_others(part, names, path, INDEX)
         found |= ready(part, path)
     return found
 
 
-def shards(content: Mapping[str, Any], where: Path) -> dict[str, set[str]]:
+def refuse_others(part: Iterable[str], names: set[str], path: Path, index: str) -> None:
+    for name in sorted(names.symmetric_difference(part)):
+        which = "no tensor" if name in names else "unknown tensor"
+        raise ModelFormatError(f"{path}: {which} {name!r}, by what {index} says; copy the checkpoint again")
+
+
+def shards(where: Path, ending: str) -> dict[Path, set[str]]:
     """The names of the tensors in each file; a file is a plain name, so that nothing outside the folder is read."""
-    places = content.get("weight_map")
+    places = read_object(where).get("weight_map")
     if not isinstance(places, dict) or not places:
         raise ModelFormatError(f"{where}: no weight_map in it; copy the checkpoint again")
-    files: dict[str, set[str]] = {}
+    files: dict[Path, set[str]] = {}
     for name, file in places.items():
-        if not isinstance(file, str) or not file.endswith(".safetensors") or "/" in file or "\\" in file:
+        if not isinstance(file, str) or not file.endswith(ending) or "/" in file or "\\" in file:
             raise ModelFormatError(
-                f"{where}: puts tensor {name!r} into {str(file)!r:.80}, expected the plain name of a safetensors file; "
-                "do not use this folder"
+                f"{where}: puts tensor {name!r} into {str(file)!r:.80}, "
+                f"expected the plain name of a {ending[1:]} file; do not use this folder"
             )
-        files.setdefault(file, set()).add(name)
+        files.setdefault(where.parent / file, set()).add(name)
     return files
 
 
@@ -161,27 +182,27 @@ save_file({{name: tensor.detach().clone().contiguous() for name, tensor in found
 
 
 def read_pickles(folder: Path) -> dict[str, Tensor]:
-    """All tensors by name of the pickled files of a folder, each converted by a process of its own."""
+    """All tensors by name of one pickled file, or of those that the index names, each converted by its own process."""
+    if (folder / PICKLE).exists() or not (folder / PICKLE_INDEX).exists():
+        return converted(folder / PICKLE)
     found: dict[str, Tensor] = {}
-    for path in pickled(folder) or [folder / PICKLE]:
-        with tempfile.TemporaryDirectory(prefix="regard-") as place:
-            fresh = Path(place) / WEIGHTS
-            convert_pickle(path, fresh)
-            part = ready(read_tensors(fresh), path)
-        twice = found.keys() & part.keys()
-        if twice:
-            raise ModelFormatError(f"{path}: tensor {min(twice)!r} is in another file too; copy the checkpoint again")
+    for path, names in shards(folder / PICKLE_INDEX, ".bin").items():
+        part = converted(path)
+        refuse_others(part, names, path, PICKLE_INDEX)
         found |= part
     return found
 
 
-def pickled(folder: Path) -> list[Path]:
-    return sorted(folder.glob("pytorch_model*.bin"))
+def converted(path: Path) -> dict[str, Tensor]:
+    with tempfile.TemporaryDirectory(prefix="regard-") as place:
+        fresh = Path(place) / WEIGHTS
+        convert_pickle(path, fresh)
+        return ready(read_tensors(fresh), path)
 
 
 def sources(folder: Path) -> list[Path]:
     """The files that say what the model is: its config and its weights."""
-    weights = sorted(folder.glob("*.safetensors")) or pickled(folder)
+    weights = sorted(folder.glob("*.safetensors")) or sorted(folder.glob("pytorch_model*.bin"))
     return [path for path in (folder / CONFIG, *weights) if path.is_file()]
 
 
@@ -191,7 +212,7 @@ def convert_pickle(source: Path, target: Path) -> None:
     A process of its own reads the pickle: without environment, under a guard, for `SECONDS` at most.
     """
     if not source.is_file():
-        raise ModelFormatError(f"{source}: no such file; expected {PICKLE}")
+        raise ModelFormatError(f"{source}: no such file; expected named tensors as a pickle")
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=".convert") as folder:
         fresh = Path(folder) / target.name
         command = [sys.executable, "-I", "-B", "-c", CONVERSION, str(source.resolve()), str(fresh.resolve())]

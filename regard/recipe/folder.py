@@ -147,11 +147,16 @@ def open_for(task: str, folder: Path) -> Recipe:
     """The recipe of a finished model for this task, or for one that is used alike; another is refused by its use."""
     recipe = open_finished(folder)
     if COMMANDS[recipe.task.kind] != COMMANDS[task]:
-        raise ModelFormatError(
-            f"{folder}: learned to {recipe.task.kind}, expected a model that can {task}; use it with "
-            f"regard {COMMANDS[recipe.task.kind]}"
-        )
+        raise other_task(folder, recipe.task.kind, task)
     return recipe
+
+
+def other_task(folder: Path, found: str, *expected: str, use: str = "") -> ModelFormatError:
+    """What is said of a model that cannot do what is asked of it: what it is, and what it can be used with."""
+    return ModelFormatError(
+        f"{folder}: is a model of the task {found}, expected one of the task {' or '.join(expected)}{use}; "
+        f"use it with regard {COMMANDS[found]}"
+    )
 
 
 def open_finished(folder: Path) -> Recipe:

@@ -5,10 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from regard.data.masking import mask_id
-from regard.errors import ModelFormatError
 from regard.models.bert import BertEncoder, MaskedLanguageModel, TextClassifier
 from regard.recipe.build_bert import build_classifier, build_masked
-from regard.recipe.folder import COMMANDS, open_finished, read_vocabularies, read_weights, weights_refused
+from regard.recipe.folder import open_finished, other_task, read_vocabularies, read_weights, weights_refused
 from regard.recipe.models import BertOptions
 from regard.recipe.recipe import Recipe
 from regard.tasks.classify import Classes, read_labels
@@ -69,10 +68,7 @@ def open_reader(folder: Path, tasks: Sequence[str]) -> Recipe:
     """The recipe of a finished model of one of these tasks."""
     recipe = open_finished(folder)
     if recipe.task.kind not in tasks:
-        raise ModelFormatError(
-            f"{folder}: learned to {recipe.task.kind}, expected a model of the task {' or '.join(tasks)}; "
-            f"use it with regard {COMMANDS[recipe.task.kind]}"
-        )
+        raise other_task(folder, recipe.task.kind, *tasks)
     return recipe
 
 

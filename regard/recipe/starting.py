@@ -12,7 +12,7 @@ from regard.data.image_lexicon import ImageLexicon, read_image_lexicon
 from regard.errors import ModelFormatError, RecipeError, TrainingError
 from regard.files import check_manifest
 from regard.layers.patches import resized
-from regard.recipe.folder import COMMANDS, WEIGHTS, Lexicon, open_finished
+from regard.recipe.folder import WEIGHTS, Lexicon, open_finished, other_task
 from regard.recipe.reading import READERS
 from regard.recipe.recipe import Recipe, Tree, asked, overlay
 from regard.recipe.seeing import vit
@@ -53,10 +53,7 @@ def open_start(path: Path, task: str) -> Start:
     """The model in this directory, for a run of this task; one that such a run cannot begin with is refused."""
     start = Start(path, open_finished(path))
     if start.task not in KIN[task]:
-        raise ModelFormatError(
-            f"{path}: learned to {start.task}, expected a model of the task {' or '.join(KIN[task])} to begin with; "
-            f"use it with regard {COMMANDS[start.task]}"
-        )
+        raise other_task(path, start.task, *KIN[task], use=" to begin with")
     return start
 
 

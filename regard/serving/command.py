@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from regard.errors import RecipeError
+from regard.serving.languages import canonical
 from regard.serving.limits import TextLimits
-from regard.serving.running import ServeRequest, direction, run
+from regard.serving.running import Direction, ServeRequest, direction, run
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,7 @@ class ServeOptions:
     watch: Path | None
     engine: str
     shortlist: bool
+    ask: tuple[str, ...]
 
     @property
     def limits(self) -> TextLimits:
@@ -44,7 +46,7 @@ class ServeOptions:
 
 def serve_models(models: Sequence[str], options: ServeOptions) -> None:
     request = ServeRequest(
-        models=[direction(model) for model in models],
+        models=with_tasks([direction(model) for model in models], options.ask),
         host=options.host,
         port=options.port,
         workers=options.workers or len(os.sched_getaffinity(0)),
@@ -59,6 +61,23 @@ def serve_models(models: Sequence[str], options: ServeOptions) -> None:
         texts=options.limits,
     )
     asyncio.run(run(request, say))
+
+
+def with_tasks(models: Sequence[Direction], asked: Sequence[str]) -> list[Direction]:
+    """Each model with what `--ask` puts before its texts."""
+    tasks = dict(map(task_of, asked))
+    for source, target in tasks.keys() - {(model.source, model.target) for model in models}:
+        raise RecipeError(f"--ask {source}:{target}: no model is served that translates from {source} into {target}")
+    return [replace(model, task=tasks.get((model.source, model.target), "")) for model in models]
+
+
+def task_of(option: str) -> tuple[tuple[str, str], str]:
+    """ "en:de=translate English to German: " → the direction, and the text."""
+    codes, _, task = option.partition("=")
+    source, _, target = codes.partition(":")
+    if not (source and target and task.strip()):
+        raise RecipeError(f"--ask {option}: expected SOURCE:TARGET=TEXT, such as 'en:fr=translate English to French: '")
+    return (canonical(source), canonical(target)), task
 
 
 def say(address: str) -> None:

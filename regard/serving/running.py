@@ -38,11 +38,12 @@ _DIRECTION = re.compile(r"(?:^|[-_.])([a-z]{2,3})[-_]([a-z]{2,3})$", re.IGNORECA
 
 @dataclass(frozen=True)
 class Direction:
-    """A model and what it translates from and into."""
+    """A model and what it translates from and into; `task` is put before every text."""
 
     model: Path
     source: str
     target: str
+    task: str = ""
 
 
 def direction(argument: str) -> Direction:
@@ -56,7 +57,8 @@ def direction(argument: str) -> Direction:
     found = _DIRECTION.search(Path(argument).name)
     if found is None:
         raise RecipeError(
-            f"{argument}: its name does not say which languages it translates; write them before it, en:de={argument}"
+            f"{argument}: its name does not say which languages it translates; if it is a translator, write them "
+            f"before it, en:de={argument}"
         )
     return Direction(Path(argument), canonical(found[1]), canonical(found[2]))
 
@@ -136,7 +138,7 @@ async def drained(server: HttpServer, stop: asyncio.Event) -> bool:
 
 
 async def begin(one: Direction, request: ServeRequest, noted: Note) -> Pool:
-    options = json.dumps({"engine": request.engine, "shortlist": request.shortlist})
+    options = json.dumps({"engine": request.engine, "shortlist": request.shortlist, "task": one.task})
     command = [sys.executable, "-c", START, json.dumps(sys.path), str(one.model), options]
     name = f"{one.source}-{one.target}"
     environment = {**ONE_THREAD, **tunables(os.environ)}

@@ -25,6 +25,7 @@ from regard.engine import Engine, Translation, load
 from regard.errors import DecodingError, RegardError
 from regard.explainer import Asked, Explainer, load_explainer
 from regard.faithful import Faithful
+from regard.serving.asking import Asking, without
 from regard.serving.wishes import Explain
 from regard.text.placeholders import KINDS, Placeholders
 
@@ -60,11 +61,13 @@ class Busy:
 class Model:
     """What answers: the engine, and the same model opened to be looked into, once somebody asks for that.
 
-    (Twice in memory then: what is fastest to decode with is not what can be watched.)
+    (Twice in memory then: what is fastest to decode with is not what can be watched.) `task` stands before every text;
+    the engine puts it there by itself.
     """
 
     path: Path
     engine: Engine
+    task: str = ""
 
     @cached_property
     def explainer(self) -> Explainer:
@@ -86,7 +89,8 @@ def main() -> None:
         path, options = Path(sys.argv[2]), json.loads(sys.argv[3])
 
         def open_model() -> Model:
-            return Model(path, load(path, options["engine"], shortlist=options["shortlist"]))
+            engine = load(path, options["engine"], shortlist=options["shortlist"])
+            return Model(path, Asking(engine, options["task"]), options["task"])
 
         serve(open_model, sys.stdin, answers, busy)
 
@@ -167,14 +171,18 @@ def score(model: Model, question: dict[str, Any]) -> list[dict[str, Any]]:
 
 def link(model: Model, question: dict[str, Any]) -> list[list[tuple[int, int]]]:
     """Which words stand for which, by what the model looks at; refused where it looks at nothing."""
-    aligner = model.align.aligner or load_aligner(model.path)
-    return [sorted(aligner.link(Pair(*json.loads(text)))) for text in question["texts"]]
+    aligner, found = model.align.aligner or load_aligner(model.path), []
+    for text in question["texts"]:
+        source, target = json.loads(text)
+        found.append(without(model.task, aligner.link(Pair(model.task + source, target))))
+    return found
 
 
 def align(model: Model, question: dict[str, Any]) -> list[list[tuple[int, int]]]:
     """Which words stand for which, as tags are to move with them: by place where the model does not say."""
+    task = model.task if model.align.aligner else ""  # whose words would push the others aside
     pairs = [Pair(*json.loads(text)) for text in question["texts"]]
-    return [model.align(pair.source.split(), pair.target.split()) for pair in pairs]
+    return [without(task, model.align((task + pair.source).split(), pair.target.split())) for pair in pairs]
 
 
 def check(model: Model, question: dict[str, Any]) -> list[dict[str, Any]]:
@@ -213,7 +221,7 @@ def explained(model: Model, text: str, wanted: dict[str, Any]) -> dict[str, Any]
         masks=MASKS if method == "rise" else None,
         concerns=wanted["check"],
     )
-    found: dict[str, Any] = json.loads(model.explainer.explain(text, asked)[0].to_json())
+    found: dict[str, Any] = json.loads(model.explainer.explain(model.task + text, asked)[0].to_json())
     return found
 
 

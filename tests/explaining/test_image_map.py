@@ -142,3 +142,20 @@ def test_the_png_file_has_the_image_and_a_panel_for_each_map():
         assert (drawn[:, place * step : place * step + SIDE] == covered(pixels, one)).all()
         caption = np.asarray(read)[:LINE, place * step : place * step + SIDE]
         assert caption.min() < 128
+
+
+def test_many_heads_stand_in_rows():
+    """Twelve of them, as published models have, and the image: seven panels and six below."""
+    image = pytest.importorskip("PIL.Image")
+    pixels = np.full((1, 4, 4), 90, dtype=np.uint8)
+    maps = {f"head {head}": torch.eye(2) * head for head in range(12)}
+    read = image.open(io.BytesIO(map_png(pixels, maps, "seen: 3")))
+    assert read.height == 2 * (LINE + SIDE)
+    step = (read.width - SIDE) // 6
+    last = np.asarray(read)[2 * LINE + SIDE :, 5 * step : 5 * step + SIDE]
+    assert (last == covered(pixels, maps["head 11"])).all()
+    root = ElementTree.fromstring(map_svg(pixels, maps, "seen: 3"))
+    places = [tuple(map(float, re.findall(r"[\d.]+", group.get("transform")))) for group in root]
+    assert len(set(places)) == 13
+    assert places[12] == (places[5][0], places[7][1])
+    assert max(x for x, _ in places) < float(root.get("width"))

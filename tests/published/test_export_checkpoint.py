@@ -4,7 +4,7 @@ import json
 
 import pytest
 import torch
-from published_folders import CLASSES, TEXTS, opened, transformers, write_checkpoint
+from published_folders import CLASSES, TEXTS, opened, transformers
 
 from regard.data.image_lexicon import ImageLexicon
 from regard.data.labels import Labels
@@ -15,7 +15,6 @@ from regard.models.interface import nothing_read
 from regard.published import exporting
 from regard.published.configs import refuse_bert, refuse_gpt2, refuse_marian, refuse_t5, refuse_vit
 from regard.published.exporting import export_transformers
-from regard.published.importing import import_checkpoint
 from regard.published.publishers import publisher
 from regard.recipe.folder import fresh_model, read_model, write_recipe, write_weights
 from regard.recipe.models import BertOptions, GptOptions, RecurrentOptions, TransformerOptions, VitOptions
@@ -37,15 +36,12 @@ SMALL = {"width": 12, "heads": 3, "feedforward": 20, "dropout": 0.0}
 
 
 @pytest.fixture(scope="module")
-def there_and_back(tmp_path_factory):
+def there_and_back(published, imported, tmp_path_factory):
     """family → the checkpoint, and what came back of it."""
-    place = tmp_path_factory.mktemp("round")
-    for family in CLASSES:
-        write_checkpoint(place / family, family)
-        import_checkpoint(place / family, place / f"ours-{family}", convert=False, say=lambda _: None)
-        found = export_transformers(place / f"ours-{family}", place / f"back-{family}")
-        assert found.tokeniser
-    return {family: (place / family, place / f"back-{family}") for family in CLASSES}
+    place = tmp_path_factory.mktemp("back")
+    for family, folder in imported.items():
+        assert export_transformers(folder, place / family).tokeniser
+    return {family: (published[family], place / family) for family in CLASSES}
 
 
 @torch.no_grad()
@@ -290,9 +286,9 @@ def test_what_is_there_already_is_left_alone(there_and_back, tmp_path, regard):
     assert sorted(there_and_back["gpt2"][1].iterdir()) == before
 
 
-def test_weights_that_their_model_has_no_place_for_are_refused(there_and_back, tmp_path, monkeypatch):
+def test_weights_that_their_model_has_no_place_for_are_refused(imported, tmp_path, monkeypatch):
     """A bias that only we have can be trained by an older Regard; it may not be lost in silence."""
-    folder = open_any(there_and_back["gpt2"][0].parent / "ours-gpt2")
+    folder = open_any(imported["gpt2"])
     with torch.no_grad():
         folder.model.decoder.output.bias[7] = 1.0
     monkeypatch.setattr(exporting, "open_any", lambda _: folder)

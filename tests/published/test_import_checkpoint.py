@@ -32,20 +32,8 @@ every_family = pytest.mark.parametrize("family", CLASSES)  # BERT under either h
 every_translator = pytest.mark.parametrize("family", TRANSLATORS)
 
 
-@pytest.fixture(scope="module")
-def published(tmp_path_factory):
-    """A folder of each family; tests only read it."""
-    place = tmp_path_factory.mktemp("published")
+def test_every_family_has_an_example():
     assert {name.partition("-")[0] for name in CLASSES} == set(FAMILIES) == set(checkpoint.FAMILIES)
-    return {family: write_checkpoint(place / family, family) for family in CLASSES}
-
-
-@pytest.fixture(scope="module")
-def imported(published, tmp_path_factory):
-    place = tmp_path_factory.mktemp("imported")
-    for family, folder in published.items():
-        import_checkpoint(folder, place / family, convert=False, say=lambda _: None)
-    return {family: place / family for family in published}
 
 
 # ---------------------------------------------------------------- the same answers
@@ -226,14 +214,30 @@ def test_a_pickle_of_an_encoder_is_refused_as_well(published, regard, tmp_path, 
     regard("import", folder, "--out", tmp_path / "out").refused("a pickle", "regard import --convert-pickle")
 
 
-def test_pickles_in_parts_make_one_model_and_no_tensor_is_in_two(tmp_path, monkeypatch):
+def test_pickles_in_parts_make_one_model_and_each_holds_what_the_index_says(tmp_path, monkeypatch):
     monkeypatch.setattr(checkpoint, "convert_pickle", lambda source, target: shutil.copy(source, target))
-    for part, names in enumerate(("ab", "c", "bd")):
-        save_file({name: torch.ones(2) for name in names}, tmp_path / f"pytorch_model-{part}.bin")
-    with pytest.raises(ModelFormatError, match=r"pytorch_model-2.bin: tensor 'b' is in another file too"):
-        checkpoint.read_pickles(tmp_path)
-    (tmp_path / "pytorch_model-2.bin").unlink()
-    assert sorted(checkpoint.read_pickles(tmp_path)) == ["a", "b", "c"]
+    one, two = (f"pytorch_model-0000{part}-of-00002.bin" for part in (1, 2))
+    save_file({"a": torch.ones(2), "b": torch.ones(2)}, tmp_path / one)
+    save_file({"c": torch.ones(2)}, tmp_path / two)
+
+    def indexed(**places):
+        (tmp_path / "pytorch_model.bin.index.json").write_text(json.dumps({"weight_map": places}))
+        return checkpoint.read_pickles(tmp_path)
+
+    assert sorted(indexed(a=one, b=one, c=two)) == ["a", "b", "c"]
+    with pytest.raises(ModelFormatError, match=r"00002.bin: no tensor 'd', by what pytorch_model.bin.index.json says"):
+        indexed(a=one, b=one, c=two, d=two)
+    with pytest.raises(ModelFormatError, match="expected the plain name of a bin file"):
+        indexed(a=f"../{one}")
+
+
+def test_a_part_that_was_not_downloaded_is_named(published, regard, tmp_path):
+    folder = shutil.copytree(published["vit"], tmp_path / "old")
+    (folder / "model.safetensors").unlink()
+    places = {"weight_map": {"vit.embeddings.cls_token": "pytorch_model-00001-of-00002.bin"}}
+    (folder / "pytorch_model.bin.index.json").write_text(json.dumps(places))
+    ended = regard("import", folder, "--out", tmp_path / "out", "--convert-pickle")
+    ended.refused("pytorch_model-00001-of-00002.bin: no such file")
 
 
 # ---------------------------------------------------------------- what is refused
@@ -253,7 +257,7 @@ def changed(folder, place, **config):
         ("gpt2", {"n_inner": 10**6}, "describes a model of 5"),
         ("t5", {"d_ff": 10**12}, "asks for a feedforward of 1,000,000,000,000, but the weights hold"),
         ("t5", {"num_layers": 10**4}, "num_layers: found 10000, expected less than or equal to 1000"),
-        ("t5", {"num_layers": 900, "d_model": 3000}, "describes a model of"),
+        ("t5", {"num_layers": 9, "d_model": 30_000}, "describes a model of"),
         ("marian", {"max_position_embeddings": 10**9}, "asks for a max_length of 1,000,000,000"),
         ("marian", {"max_position_embeddings": 10**6}, "describes a model of"),
         ("marian", {"encoder_ffn_dim": 21, "decoder_ffn_dim": 21}, "fc1.weight' is (20, 12), expected (21, 12)"),
@@ -262,8 +266,10 @@ def changed(folder, place, **config):
         ("gpt2", {"eos_token_id": 5}, "the id of EOS is 5, but the tokeniser has it at 0"),
         ("t5", {"eos_token_id": 7}, "the id of </s> is 7, but the tokeniser has it at 1"),
         ("gpt2", {"model_type": "llama"}, "model_type: found llama, expected one of gpt2"),
-        ("gpt2", {"model_type": "vit"}, "config.json: hidden_size: missing"),
-        ("gpt2", {"model_type": "t5"}, "config.json: d_model: missing"),
+        ("gpt2", {"model_type": "vit"}, "the weights are those of gpt2, but config.json is that of vit; copy"),
+        ("gpt2", {"model_type": "t5"}, "the weights are those of gpt2, but config.json is that of t5; copy"),
+        ("t5", {"model_type": "marian"}, "the weights are those of t5, but config.json is that of marian"),
+        ("marian", {"model_type": "bert"}, "the weights are those of marian, but config.json is that of bert"),
         ("bert", {"vocab_size": 9_999_999}, "vocab_size: found 9,999,999, but no tensor has more than"),
         ("bert", {"max_position_embeddings": 10**9}, "asks for a max_length of 1,000,000,000"),
         ("bert", {"intermediate_size": 10**6}, "describes a model of"),
@@ -272,7 +278,7 @@ def changed(folder, place, **config):
         ("bert", {"num_hidden_layers": 1}, "unknown tensor 'bert.encoder.layer.1."),
         ("bert", {"pad_token_id": 3}, "the id of PAD is 3, but the tokeniser has it at 0"),
         ("bert", {"is_decoder": True}, "is_decoder: found True, expected False"),
-        ("bert", {"model_type": "vit"}, "found an encoder alone, expected a classifier upon it"),
+        ("bert", {"model_type": "vit"}, "the weights are those of bert, but config.json is that of vit"),
         ("bert-classes", {"id2label": {"0": "a", "1": "b"}}, "'classifier.weight' is (3, 12), expected (2, 12)"),
         ("bert-classes", {"id2label": {"0": "a"}}, "id2label: found 1 class, expected two or more"),
         ("bert-classes", {"problem_type": "multi_label_classification"}, "problem_type: found"),
@@ -283,7 +289,7 @@ def changed(folder, place, **config):
         ("vit", {"num_hidden_layers": 3}, "no tensor 'vit.encoder.layer.2."),
         ("vit", {"num_hidden_layers": 1}, "unknown tensor 'vit.encoder.layer.1."),
         ("vit", {"id2label": {"0": "a", "1": "b"}}, "'classifier.weight' is (4, 12), expected (2, 12)"),
-        ("vit", {"model_type": "bert"}, "config.json: vocab_size: missing"),
+        ("vit", {"model_type": "bert"}, "the weights are those of vit, but config.json is that of bert"),
     ],
 )
 def test_a_config_that_does_not_fit_is_refused_in_one_line(published, regard, tmp_path, family, config, said):

@@ -23,16 +23,6 @@ HOLES = ["the [MASK] sat on the mat", "[MASK] dog's [MASK]"]
 PAIRS = [("the cat", "a dog sat"), ("der Hund", "the cat, didn't it?")]
 
 
-@pytest.fixture(scope="module")
-def place(tmp_path_factory):
-    """NAME: a checkpoint; ours-NAME: the model directory made of it. Tests only read them."""
-    place = tmp_path_factory.mktemp("encoders")
-    for name in ("bert", "bert-classes", "vit"):
-        write_checkpoint(place / name, name)
-        brought_in(place / name, place / f"ours-{name}")
-    return place
-
-
 def brought_in(folder, out, **more):
     import_checkpoint(folder, out, convert=False, say=lambda _: None, **more)
     return out
@@ -40,8 +30,8 @@ def brought_in(folder, out, **more):
 
 # ---------------------------------------------------------------- BERT
 @torch.no_grad()
-def test_holes_are_filled_as_transformers_fills_them(place):
-    filler, theirs = load_filler(place / "ours-bert"), opened(place / "bert", "bert")
+def test_holes_are_filled_as_transformers_fills_them(published, imported):
+    filler, theirs = load_filler(imported["bert"]), opened(published["bert"], "bert")
     order = filler.tokeniser.order
     for text in HOLES:
         ids = torch.tensor([theirs.ids(text)])
@@ -56,44 +46,44 @@ def test_holes_are_filled_as_transformers_fills_them(place):
 
 
 @torch.no_grad()
-def test_a_vector_is_the_mean_of_theirs_over_the_tokens_of_a_text(place):
-    theirs = opened(place / "bert", "bert")
+def test_a_vector_is_the_mean_of_theirs_over_the_tokens_of_a_text(published, imported):
+    theirs = opened(published["bert"], "bert")
     expected = []
     for text in TEXTS:
         features = theirs.model.bert(torch.tensor([theirs.ids(text)])).last_hidden_state[0]
         expected.append(features[1:-1].mean(0))  # neither [CLS] nor [SEP]
-    found = load_embedder(place / "ours-bert").embed(TEXTS)
+    found = load_embedder(imported["bert"]).embed(TEXTS)
     torch.testing.assert_close(found, torch.stack(expected), rtol=0, atol=1e-4)
 
 
 @torch.no_grad()
-def test_texts_are_sorted_as_transformers_sorts_them(place, regard):
-    classifier, theirs = load_classifier(place / "ours-bert-classes"), opened(place / "bert-classes", "bert-classes")
+def test_texts_are_sorted_as_transformers_sorts_them(published, imported, regard):
+    classifier, theirs = load_classifier(imported["bert-classes"]), opened(published["bert-classes"], "bert-classes")
     decisions = classifier.classify(TEXTS)
     for text, decision in zip(TEXTS, decisions, strict=True):
         p = theirs.model(torch.tensor([theirs.ids(text)])).logits.softmax(-1)[0].tolist()
         assert decision.probabilities == pytest.approx(dict(zip(LABELS, p, strict=True)), abs=1e-4)
-    ended = regard("classify", place / "ours-bert-classes", stdin="\n".join(TEXTS).encode())
+    ended = regard("classify", imported["bert-classes"], stdin="\n".join(TEXTS).encode())
     assert ended.lines == [decision.label for decision in decisions]
 
 
 @torch.no_grad()
-def test_a_classifier_of_pairs_is_one_where_it_is_said_to_be(place, regard, tmp_path):
+def test_a_classifier_of_pairs_is_one_where_it_is_said_to_be(published, regard, tmp_path):
     out = tmp_path / "pairs"
-    assert regard("import", place / "bert-classes", "--out", out, "--pairs").code == 0
-    theirs = opened(place / "bert-classes", "bert-classes")
+    assert regard("import", published["bert-classes"], "--out", out, "--pairs").code == 0
+    theirs = opened(published["bert-classes"], "bert-classes")
     firsts, seconds = zip(*PAIRS, strict=True)
     for decision, (first, second) in zip(load_classifier(out).classify(firsts, seconds), PAIRS, strict=True):
         p = theirs.model(**theirs.tokeniser(first, second, return_tensors="pt")).logits.softmax(-1)[0].tolist()
         assert decision.probabilities == pytest.approx(dict(zip(LABELS, p, strict=True)), abs=1e-4)
-    regard("import", place / "bert", "--out", tmp_path / "no", "--pairs").refused("--pairs: is for classifiers")
+    regard("import", published["bert"], "--out", tmp_path / "no", "--pairs").refused("--pairs: is for classifiers")
     single = write_checkpoint(tmp_path / "single", "bert-classes", type_vocab_size=1)
     regard("import", single, "--out", tmp_path / "no", "--pairs").refused("--pairs: the checkpoint has one segment")
 
 
-def test_files_of_any_year_make_the_same_model(place, tmp_path):
+def test_files_of_any_year_make_the_same_model(published, imported, tmp_path):
     """The first ones call gain and shift γ and β, and hold what no head needs; some repeat the tied output layer."""
-    folder = shutil.copytree(place / "bert", tmp_path / "old")
+    folder = shutil.copytree(published["bert"], tmp_path / "old")
     tensors = load_file(folder / "model.safetensors")
     words = "bert.embeddings.word_embeddings.weight"
     old = {
@@ -110,15 +100,15 @@ def test_files_of_any_year_make_the_same_model(place, tmp_path):
     }
     save_file(old, folder / "model.safetensors")
     brought_in(folder, tmp_path / "out")
-    one, other = (load_file(path / "model.safetensors") for path in (place / "ours-bert", tmp_path / "out"))
+    one, other = (load_file(path / "model.safetensors") for path in (imported["bert"], tmp_path / "out"))
     assert one.keys() == other.keys()
     assert all(torch.equal(one[name], other[name]) for name in one)
 
 
-def test_a_model_reads_as_far_as_its_positions_go(place):
-    found = read_masked(place / "ours-bert")
+def test_a_model_reads_as_far_as_its_positions_go(imported):
+    found = read_masked(imported["bert"])
     assert found.recipe.task.context == found.recipe.model.max_length == 40
-    filler = load_filler(place / "ours-bert")
+    filler = load_filler(imported["bert"])
     assert len(filler.fill("[MASK]" + "." * 37)) == 1  # 40 tokens with [CLS] and [SEP]
     with pytest.raises(DecodingError, match="41 tokens with start and end, but this model learned to read 40"):
         filler.fill("[MASK]" + "." * 38)
@@ -132,15 +122,15 @@ def test_a_model_reads_as_far_as_its_positions_go(place):
         ("vit", "vit.", "found an encoder alone, expected a classifier upon it"),
     ],
 )
-def test_a_head_that_we_have_not_is_refused(place, regard, tmp_path, name, keep, said):
-    folder = shutil.copytree(place / name, tmp_path / "bad")
+def test_a_head_that_we_have_not_is_refused(published, regard, tmp_path, name, keep, said):
+    folder = shutil.copytree(published[name], tmp_path / "bad")
     tensors = load_file(folder / "model.safetensors")
     save_file({key: x for key, x in tensors.items() if key.startswith(keep)}, folder / "model.safetensors")
     regard("import", folder, "--out", tmp_path / "out").refused(said)
 
 
-def test_a_mask_of_another_name_is_refused(place, regard, tmp_path):
-    folder = shutil.copytree(place / "bert", tmp_path / "bad")
+def test_a_mask_of_another_name_is_refused(published, regard, tmp_path):
+    folder = shutil.copytree(published["bert"], tmp_path / "bad")
     names = (folder / "vocab.txt").read_text(encoding="utf-8").replace("[MASK]", "<mask>")
     (folder / "vocab.txt").write_text(names, encoding="utf-8")
     settings = json.loads((folder / "tokenizer_config.json").read_text())
@@ -162,19 +152,19 @@ def test_names_that_tell_nothing_apart_are_refused(names):
 
 # ---------------------------------------------------------------- ViT
 @torch.no_grad()
-def test_images_are_seen_as_transformers_sees_them(place, regard, tmp_path):
+def test_images_are_seen_as_transformers_sees_them(published, imported, regard, tmp_path):
     """Of the model's own size, and of another, to which Pillow brings them."""
     rng = np.random.default_rng(1)
     pictures = [rng.integers(256, size=(*size, 3), dtype=np.uint8) for size in ((8, 12), (21, 17))]
-    theirs = opened(place / "vit", "vit").model
-    reads = transformers.ViTImageProcessorPil.from_pretrained(place / "vit")
+    theirs = opened(published["vit"], "vit").model
+    reads = transformers.ViTImageProcessorPil.from_pretrained(published["vit"])
     pixels = reads([Image.fromarray(picture) for picture in pictures], return_tensors="pt").pixel_values
     names = ["crane", "tulip", "rose", "crane (3)"]
-    found = load_viewer(place / "ours-vit").classify([picture.transpose(2, 0, 1) for picture in pictures])
+    found = load_viewer(imported["vit"]).classify([picture.transpose(2, 0, 1) for picture in pictures])
     for seen, p in zip(found, theirs(pixels).logits.softmax(-1).tolist(), strict=True):
         assert dict(seen.ranking) == pytest.approx(dict(zip(names, p, strict=True)), abs=1e-4)
     Image.fromarray(pictures[1]).save(tmp_path / "one.png")
-    assert found[1].label in regard("see", place / "ours-vit", tmp_path / "one.png").out
+    assert found[1].label in regard("see", imported["vit"], tmp_path / "one.png").out
 
 
 @pytest.mark.parametrize(
@@ -207,8 +197,8 @@ def test_pixels_become_the_numbers_that_the_settings_ask_for(tmp_path, settings,
         (None, "preprocessor_config.json: No such file"),
     ],
 )
-def test_what_would_be_done_otherwise_to_an_image_is_refused_by_name(place, regard, tmp_path, settings, said):
-    folder = shutil.copytree(place / "vit", tmp_path / "bad")
+def test_what_would_be_done_otherwise_to_an_image_is_refused_by_name(published, regard, tmp_path, settings, said):
+    folder = shutil.copytree(published["vit"], tmp_path / "bad")
     file = folder / "preprocessor_config.json"
     file.unlink()
     if settings is not None:
@@ -217,8 +207,8 @@ def test_what_would_be_done_otherwise_to_an_image_is_refused_by_name(place, rega
     assert not (tmp_path / "out").exists()
 
 
-def test_cards_say_how_the_models_are_used(place):
+def test_cards_say_how_the_models_are_used(imported):
     for name, command in (("bert", "regard fill"), ("bert-classes", "regard classify"), ("vit", "regard see")):
-        card = (place / f"ours-{name}" / "README.md").read_text(encoding="utf-8")
-        assert f"{command} ours-{name}" in card
+        card = (imported[name] / "README.md").read_text(encoding="utf-8")
+        assert f"{command} {name}" in card
     assert "tokeniser" not in card  # of images

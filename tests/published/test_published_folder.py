@@ -204,5 +204,5 @@ def test_a_conversion_has_a_time_limit_and_needs_a_file(tmp_path, monkeypatch):
     torch.save({"w": torch.ones(1)}, tmp_path / "pytorch_model.bin")
     with pytest.raises(ModelFormatError, match=r"not converted within 0.001 s"):
         convert_pickle(tmp_path / "pytorch_model.bin", tmp_path / "model.safetensors")
-    with pytest.raises(ModelFormatError, match=r"none.bin: no such file; expected pytorch_model.bin"):
+    with pytest.raises(ModelFormatError, match=r"none.bin: no such file; expected named tensors as a pickle"):
         convert_pickle(tmp_path / "none.bin", tmp_path / "model.safetensors")

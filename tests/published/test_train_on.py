@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 from bars import bars
-from published_folders import CLASSES, LABELS, opened, write_checkpoint
+from published_folders import CLASSES, LABELS, opened
 
 from regard.errors import RecipeError
 from regard.published.exporting import export_transformers
@@ -19,16 +19,6 @@ from regard.training.tensors import read_tensors, weights
 QUICK = ("data.batch_tokens=200", "data.max_tokens=40", "training.threads=1", "training.saves=1")
 STILL = (*QUICK, "training.validations=1", "training.learning_rate=1e-12")  # so that one step changes nothing
 WORDS = ("cat", "dog", "mat", "Hund", "Katze", "Matte")
-
-
-@pytest.fixture(scope="module")
-def imported(tmp_path_factory):
-    """NAME → the model directory of a checkpoint."""
-    place = tmp_path_factory.mktemp("imported")
-    for name in CLASSES:
-        write_checkpoint(place / f"theirs-{name}", name)
-        import_checkpoint(place / f"theirs-{name}", place / name, convert=False, say=lambda _: None)
-    return {name: place / name for name in CLASSES}
 
 
 @pytest.fixture(scope="module")

@@ -224,10 +224,12 @@ def test_a_service_without_its_libraries_says_what_to_install():
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["nowhere"], "its name does not say which languages it translates"),
+        (["nowhere"], "its name does not say which languages it translates; if it is a translator, write"),
         (["en:de="], "expected SOURCE:TARGET=MODEL"),
         (["en=x"], "expected SOURCE:TARGET=MODEL"),
         (["models/en-de", "--prefix", "mt/"], "expected a path such as /translator"),
+        (["models/en-de", "--ask", "en:de"], "expected SOURCE:TARGET=TEXT"),
+        (["models/en-de", "--ask", "de:en=x"], "--ask de:en: no model is served that translates from de into en"),
         (["models/en-de", "--key-file", "no such file"], "cannot be read as text"),
     ],
 )
