@@ -6,10 +6,12 @@ import pytest
 import torch
 
 from regard.decoding.bulk import translate, write
+from regard.decoding.greedy import greedy_search
 from regard.decoding.options import SamplingOptions, SearchOptions
 from regard.decoding.sampling import sample
 from regard.decoding.search import Ban, beam_search
 from regard.decoding.shortlist import Narrowed
+from regard.errors import DecodingError
 from regard.models.interface import Decoder, Memory, OutputLayer, SequenceToSequence, State
 from regard.models.swift import SwiftDecoder
 from regard.native.inference import native
@@ -403,3 +405,43 @@ def test_whole_files_are_translated_the_same(plain):
         options = SearchOptions(beam=beam, max_ratio=1.0, max_extra=4)
         same(translate(twin, sources, options, batch_tokens=40), translate(plain, sources, options))
         assert write(twin, sources, options, batch_tokens=40) == write(plain, sources, options)
+
+
+# ---------------------------------------------------------------- the likeliest tokens, in one call
+def written(decoder, memory, limits, **chosen):
+    limits = torch.tensor(limits, dtype=torch.long)
+    return greedy_search(decoder, memory, max_lengths=limits, bos=BOS, eos=EOS, **chosen)
+
+
+def test_all_steps_in_one_call_write_what_single_steps_write(model, memory):
+    swift, limits = SwiftDecoder(model.decoder, native), [12, 4, 7]
+    for chosen in ({"never": [PAD]}, {"never": [PAD, EOS]}):
+        assert written(swift, memory, limits, **chosen) == written(model.decoder, memory, limits, **chosen)
+
+
+def test_rows_that_end_leave_the_others_as_they_were(plain, monkeypatch):
+    memory, limits = encode(plain, [SOURCES[i % 3] for i in range(40)]), [1 + 7 * i % 23 for i in range(40)]
+    swift = SwiftDecoder(plain.decoder, native)
+    expected = written(plain.decoder, memory, limits, never=[EOS])
+    assert [len(line) for line in expected] == limits
+    for threads in (1, 3):
+        monkeypatch.setattr("regard.native.shares.LEAST", 1)
+        monkeypatch.setattr(torch, "get_num_threads", lambda threads=threads: threads)
+        assert written(swift, memory, limits, never=[EOS]) == expected
+
+
+def test_a_sentence_whose_numbers_are_not_finite_is_named_and_alone(plain):
+    memory, swift = encode(plain, SOURCES), SwiftDecoder(plain.decoder, native)
+    memory.values[1] = torch.nan
+    with pytest.raises(DecodingError, match=r"sentence 1: .* weights are not finite"):
+        written(swift, memory, [9, 9, 9])
+
+
+def test_learned_positions_that_end_before_the_longest_output_are_met_step_by_step():
+    model = build(positions="learned")
+    memory, swift = encode(model, SOURCES), SwiftDecoder(model.decoder, native)
+    limits = [3, 5, LONGEST + 1]
+    with pytest.raises(DecodingError, match=f"the model learned {LONGEST} positions"):
+        written(swift, memory, limits, never=[EOS])
+    always_end = [id for id in range(VOCAB) if id != EOS]
+    assert written(swift, memory, limits, never=always_end) == [[EOS]] * 3
