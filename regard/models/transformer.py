@@ -15,6 +15,7 @@ from regard.layers.attention import CrossAttention, SelfAttention
 from regard.layers.cache import Cache, KeyValues
 from regard.layers.relations import Relation, Relative
 from regard.layers.residual import Around
+from regard.layers.sublayers import feed, look
 from regard.models.interface import Memory, OutputLayer, no_summary
 
 
@@ -49,9 +50,8 @@ class EncoderLayer(nn.Module):
         self, x: Float[Tensor, "n t d"], past: Cache, mask: Bool[Tensor, "n k"] | None, relative: Relative
     ) -> tuple[Float[Tensor, "n t d"], Cache]:
         """The same for positions that follow a past; the second result is the past of the next call."""
-        y, seen = self.attention(self.around_attention.before(x), past, mask, relative)
-        x = self.around_attention.after(x, y)
-        return self.around_feedforward(x, self.feedforward), seen
+        x, seen = look(self.around_attention, self.attention, x, past, mask, relative)
+        return feed(self.around_feedforward, self.feedforward, x), seen
 
 
 class TransformerEncoder(nn.Module):
@@ -93,11 +93,10 @@ class DecoderLayer(nn.Module):
         relative: Relative,
     ) -> tuple[Float[Tensor, "n t d"], Cache]:
         """n/m rows in a row read each row of the memory: their queries are those of one longer row."""
-        y, seen = self.attention(self.around_attention.before(x), past, None, relative)
-        x = self.around_attention.after(x, y)
+        x, seen = look(self.around_attention, self.attention, x, past, None, relative)
         queries = self.around_cross.before(x).reshape(len(memory.keys), -1, x.shape[-1])
         x = self.around_cross.after(x, self.cross(queries, memory, mask).reshape(x.shape))
-        return self.around_feedforward(x, self.feedforward), seen
+        return feed(self.around_feedforward, self.feedforward, x), seen
 
 
 @dataclass(frozen=True)
