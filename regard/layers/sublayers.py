@@ -20,7 +20,7 @@ from regard.layers.packed import parts_of
 from regard.layers.relations import Relative
 from regard.layers.residual import Around, PreNorm
 from regard.native import sublayer
-from regard.native.attention import LONGEST, PAYS
+from regard.native.attention import LONGEST
 
 
 def feed(around: Around, network: nn.Module, z: Float[Tensor, "n t d"]) -> Float[Tensor, "n t d"]:
@@ -61,7 +61,7 @@ def look(
 def in_one(around: Around, z: Tensor, f: nn.Module) -> bool:
     """Whether the function can stand for around(z, f): a layer norm before it, gradients wanted, nobody watching."""
     return (
-        PAYS
+        sublayer.SUITS
         and isinstance(around, PreNorm)
         and isinstance(around.norm, LayerNorm)
         and z.requires_grad
@@ -95,5 +95,5 @@ def surroundings(around: PreNorm, z: Tensor) -> sublayer.Around:
     dropout = around.dropout
     if not dropout.active:
         return sublayer.Around(around.norm.epsilon, None, 0)
-    random = random_bytes(z.detach(), dropout.generator).flatten(0, -2)
+    random = random_bytes(z.detach(), dropout.generator)
     return sublayer.Around(around.norm.epsilon, random, dropout.threshold)

@@ -11,7 +11,7 @@ to pairs (query, key) stands in rows of `pitch` numbers, a multiple of NARROW: b
 #define FLAT
 #endif
 
-#include "native.h"
+#include "attention.h"
 
 #if defined(__SSE__) || defined(_M_X64)
 #include <xmmintrin.h>
@@ -22,10 +22,6 @@ to pairs (query, key) stands in rows of `pitch` numbers, a multiple of NARROW: b
 #define WIDE 32 /* ROWS * WIDE sums fill the registers of AVX-512, ROWS * NARROW those of AVX2 */
 #define NARROW 16
 #define LINE 64 /* bytes that the processor fetches at once: a vector should not begin inside */
-
-typedef struct {
-    int64_t sentence, head, place;
-} layout;
 
 typedef struct {
     const float *at;

@@ -1,7 +1,6 @@
 """Attention in training by attention.c: faster than torch's kernel where sequences are short."""
 
 import ctypes
-from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -44,37 +43,6 @@ def layouts(*tensors: Float32[Tensor, "n h _ e"]) -> ctypes.Array[ctypes.c_int64
     return (NUMBER * len(strides))(*strides)
 
 
-def forwards(
-    q: Float32[Tensor, "n h t e"],
-    k: Float32[Tensor, "n h s e"],
-    v: Float32[Tensor, "n h s e"],
-    mask: Bool[Tensor, "n s"] | None,
-    causal: bool,
-) -> tuple[Float32[Tensor, "n t h e"], Float32[Tensor, "n h t pitch"]]:
-    """The output and the weights, for dense tensors and a mask without gaps."""
-    assert library
-    (n, h, t, e), s = q.shape, k.shape[2]
-    out, weights = q.new_empty(n, t, h, e), q.new_empty(n, h, t, s + -s % NARROW)
-    pointers = (x.data_ptr() for x in (out, weights, q, k, v))
-    hidden = None if mask is None else mask.data_ptr()
-    check(library.attend_forwards(*pointers, layouts(q, k, v), hidden, causal, n, h, t, s, e))
-    return out, weights
-
-
-def backwards(
-    into: Sequence[Float32[Tensor, "n h _ e"]],
-    g: Float32[Tensor, "n h t e"],
-    saved: Sequence[Float32[Tensor, "n h _ _"]],
-    causal: bool,
-) -> None:
-    """The gradients of q, k and v, written `into` three tensors; `saved` are q, k, v and the weights."""
-    assert library
-    q, k, v, weights = saved
-    (n, h, t, e), s = q.shape, k.shape[2]
-    pointers = (x.data_ptr() for x in (*into, g, weights, q, k, v))
-    check(library.attend_backwards(*pointers, layouts(q, k, v, g, *into), causal, n, h, t, s, e))
-
-
 class Attention(torch.autograd.Function):
     @staticmethod
     def forward(
@@ -85,8 +53,14 @@ class Attention(torch.autograd.Function):
         mask: Bool[Tensor, "n s"] | None,
         causal: bool,
     ) -> Float32[Tensor, "n h t e"]:
+        assert library
+        (n, h, t, e), s = q.shape, k.shape[2]
         q, k, v = dense(q), dense(k), dense(v)
-        out, weights = forwards(q, k, v, None if mask is None else mask.contiguous(), causal)
+        mask = None if mask is None else mask.contiguous()
+        out, weights = q.new_empty(n, t, h, e), q.new_empty(n, h, t, s + -s % NARROW)
+        pointers = (x.data_ptr() for x in (out, weights, q, k, v))
+        hidden = None if mask is None else mask.data_ptr()
+        check(library.attend_forwards(*pointers, layouts(q, k, v), hidden, causal, n, h, t, s, e))
         ctx.save_for_backward(q, k, v, weights)
         ctx.causal = causal
         return out.transpose(1, 2)
@@ -94,15 +68,19 @@ class Attention(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, g: Float32[Tensor, "n h t e"]) -> tuple[Tensor, Tensor, Tensor, None, None]:
+        assert library
         q, k, v, weights = ctx.saved_tensors
         (n, h, t, e), s = q.shape, k.shape[2]
+        g = dense(g)
         # Side by side, as packed projections are: `Unpack` in layers/packed.py then has nothing to copy.
         if t == s:
             dq, dk, dv = q.new_empty(n, t, 3, h, e).permute(2, 0, 3, 1, 4).unbind()
         else:
             dq = q.new_empty(n, t, h, e).transpose(1, 2)
             dk, dv = q.new_empty(n, s, 2, h, e).permute(2, 0, 3, 1, 4).unbind()
-        backwards((dq, dk, dv), dense(g), (q, k, v, weights), ctx.causal)
+        pointers = (x.data_ptr() for x in (dq, dk, dv, g, weights, q, k, v))
+        places = layouts(q, k, v, g, dq, dk, dv)
+        check(library.attend_backwards(*pointers, places, ctx.causal, n, h, t, s, e))
         return dq, dk, dv, None, None
 
 

@@ -3,6 +3,9 @@
 All numbers are float32, all rows follow each other without a gap unless a stride is named, and every call runs on one
 thread. */
 
+#if !defined(REGARD_NATIVE)
+#define REGARD_NATIVE
+
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -77,3 +80,10 @@ STATIC_INLINE void turn_each(
                    (size_t)(stride - vectors * width) * sizeof *x);
     }
 }
+
+/* `turn_each`, compiled for every processor in training.c. */
+VISIBLE void turn_rows(
+    float *out, const float *x, const float *angles, int64_t rows, int64_t positions, int64_t stride, int64_t vectors,
+    int64_t width, float sense);
+
+#endif

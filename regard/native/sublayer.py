@@ -1,12 +1,13 @@
-"""Pre-norm sub-layers as one function each, with gradients: z + dropout(f(LN(z))).
+"""Pre-norm sub-layers as one function each, with gradients: z + dropout(f(LN(z))), one call of sublayer.c each way.
 
 Between its products torch would make a pass and a node of its graph for each norm, bias, activation and sum, and Python
-a call: in a small model these take longer than the products. The layers are the reference, and a test holds each pair
-equal.
+a call: in a small model these take longer than the products, and threads that train side by side wait for each other at
+every one. The layers are the reference, and a test holds each pair equal.
 """
 
 import ctypes
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -14,18 +15,49 @@ from jaxtyping import Bool, Float32, UInt8
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from regard.native import attention, training
+from regard.native.attention import NARROW, PAYS, check
 from regard.native.library import NUMBER, POINTER, REAL, library
 from regard.native.training import VALUES
 
+
+def torch_sgemm() -> int | None:
+    """Where torch's own matrix product begins, if its library shows it: C then calls the same code as torch.mm."""
+    path = Path(torch.__file__).parent / "lib" / "libtorch_cpu.so"
+    if not path.exists():
+        return None
+    function = getattr(ctypes.CDLL(str(path)), "sgemm_", None)
+    return ctypes.cast(function, ctypes.c_void_p).value if function else None
+
+
+SGEMM = torch_sgemm()
+SUITS = PAYS and SGEMM is not None
+
 if library:
-    library.normalise.argtypes = [*[POINTER] * 5, NUMBER, NUMBER, REAL]
-    library.normalise_back.argtypes = [*[POINTER] * 8, NUMBER, NUMBER]
-    library.bend.argtypes = library.bend_back.argtypes = [*[POINTER] * 3, NUMBER, NUMBER]
-    library.join.argtypes = [*[POINTER] * 4, NUMBER, NUMBER, ctypes.c_int32, REAL]
-    library.sum_rows.argtypes = [POINTER, POINTER, NUMBER, NUMBER]
-    for name in ("normalise", "normalise_back", "bend", "bend_back", "join", "sum_rows"):
-        getattr(library, name).restype = None
+    library.feed_forwards.argtypes = [*[POINTER] * 9, *[NUMBER] * 3]
+    library.feed_backwards.argtypes = [*[POINTER] * 11, *[NUMBER] * 3]
+    library.look_forwards.argtypes = [POINTER] * 10
+    library.look_backwards.argtypes = [POINTER] * 13
+    library.feed_forwards.restype = library.feed_backwards.restype = None
+
+
+class Surroundings(ctypes.Structure):
+    _fields_ = [
+        *((name, POINTER) for name in ("gain", "shift", "bytes")),
+        ("epsilon", REAL),
+        ("scale", REAL),
+        ("threshold", ctypes.c_int32),
+    ]
+
+
+class Network(ctypes.Structure):
+    _fields_ = [(name, POINTER) for name in ("w1", "b1", "w2", "b2")]
+
+
+class Attending(ctypes.Structure):
+    _fields_ = [
+        *((name, POINTER) for name in ("w", "b", "wo", "bo", "angles", "mask")),
+        *((name, NUMBER) for name in ("sentences", "places", "width", "heads", "head_width", "causal")),
+    ]
 
 
 @dataclass(frozen=True)
@@ -33,8 +65,12 @@ class Around:
     """What surrounds f: ε of the norm, and dropout as random bytes with the least one that is kept, if any."""
 
     epsilon: float
-    random: UInt8[Tensor, "rows d"] | None
+    random: UInt8[Tensor, "*shape"] | None
     threshold: int
+
+    def native(self, gain: Float32[Tensor, " d"], shift: Float32[Tensor, " d"]) -> Surroundings:
+        scale = VALUES / (VALUES - self.threshold)
+        return Surroundings(*pointers(gain, shift, self.random), self.epsilon, scale, self.threshold)
 
 
 @dataclass(frozen=True)
@@ -46,60 +82,21 @@ class Heads:
     mask: Bool[Tensor, "n t"] | None
     causal: bool
 
-
-def pointer(x: Tensor | None) -> int | None:
-    return None if x is None else x.data_ptr()
-
-
-def normalise(
-    x: Float32[Tensor, "rows d"], gain: Float32[Tensor, " d"], shift: Float32[Tensor, " d"], epsilon: float
-) -> tuple[Float32[Tensor, "rows d"], Float32[Tensor, "rows 2"]]:
-    """`layer_norm`, and the mean and 1/√(σ² + ε) of every row."""
-    assert library
-    out, kept = torch.empty_like(x), x.new_empty(len(x), 2)
-    pointers = (tensor.data_ptr() for tensor in (out, kept, x, gain, shift))
-    library.normalise(*pointers, *x.shape, epsilon)
-    return out, kept
+    def native(self, z: Float32[Tensor, "n t d"], weights: tuple[Tensor | None, ...]) -> Attending:
+        n, t, d = z.shape
+        assert weights[2] is not None
+        sizes = (n, t, d, self.number, weights[2].shape[1] // self.number, self.causal)
+        return Attending(*pointers(*weights, self.angles, self.mask), *sizes)
 
 
-def normalise_back(
-    past: Float32[Tensor, "rows d"],
-    g: Float32[Tensor, "rows d"],
-    x: Float32[Tensor, "rows d"],
-    kept: Float32[Tensor, "rows 2"],
-    gain: Float32[Tensor, " d"],
-) -> tuple[Float32[Tensor, "rows d"], Float32[Tensor, " d"], Float32[Tensor, " d"]]:
-    """The gradients of x, to which the one that came `past` the sub-layer is added, of the gain and of the shift."""
-    assert library
-    dx, dgain, dshift = torch.empty_like(x), torch.zeros_like(gain), torch.zeros_like(gain)
-    pointers = (tensor.data_ptr() for tensor in (dx, dgain, dshift, past, g, x, kept, gain))
-    library.normalise_back(*pointers, *x.shape)
-    return dx, dgain, dshift
+def pointers(*tensors: Tensor | None) -> list[int | None]:
+    return [None if x is None else x.data_ptr() for x in tensors]
 
 
-def join(
-    y: Float32[Tensor, "rows d"], z: Float32[Tensor, "rows d"], bias: Float32[Tensor, " d"] | None, around: Around
-) -> None:
-    """y ← z + dropout(y + b)."""
-    assert library
-    scale = VALUES / (VALUES - around.threshold)
-    places = y.data_ptr(), z.data_ptr(), pointer(bias), pointer(around.random)
-    library.join(*places, *y.shape, around.threshold, scale)
-
-
-def leave(g: Float32[Tensor, "rows d"], around: Around) -> Float32[Tensor, "rows d"]:
-    """The gradient of what `join` dropped out of."""
-    if around.random is None:
-        return g
-    assert training.kernels
-    return training.kernels.drop(g, around.random, around.threshold)
-
-
-def sum_rows(x: Float32[Tensor, "rows d"]) -> Float32[Tensor, " d"]:
-    assert library
-    sums = x.new_zeros(x.shape[1])
-    library.sum_rows(sums.data_ptr(), x.data_ptr(), *x.shape)
-    return sums
+def gradients(z: Tensor, weights: tuple[Tensor | None, ...]) -> tuple[list[Tensor | None], ctypes.Array[Any]]:
+    """Room for those of z and of all weights, and where it is."""
+    room = [None if x is None else torch.empty_like(x) for x in (z, *weights)]
+    return room, (POINTER * len(room))(*pointers(*room))
 
 
 class GeluNetwork(torch.autograd.Function):
@@ -118,32 +115,33 @@ class GeluNetwork(torch.autograd.Function):
         around: Around,
     ) -> Float32[Tensor, "*rows d"]:
         assert library
-        rows = z.reshape(-1, z.shape[-1])
-        normal, kept = normalise(rows, gain, shift, around.epsilon)
-        inner = torch.mm(normal, w1.t())
-        slope = torch.empty_like(inner)
-        library.bend(inner.data_ptr(), slope.data_ptr(), pointer(b1), *inner.shape)
-        y = torch.mm(inner, w2.t())
-        join(y, rows, b2, around)
-        ctx.save_for_backward(rows, kept, normal, inner, slope, gain, w1, w2)
-        ctx.around, ctx.biases = around, (b1 is not None, b2 is not None)
-        return y.view(z.shape)
+        z = z.contiguous()
+        wide, width = w1.shape
+        rows = z.numel() // width
+        out, kept, normal = torch.empty_like(z), z.new_empty(rows, 2), torch.empty_like(z)
+        inner, slope = z.new_empty(rows, wide), z.new_empty(rows, wide)
+        places = pointers(out, kept, normal, inner, slope, z)
+        outside, network = around.native(gain, shift), Network(*pointers(w1, b1, w2, b2))
+        library.feed_forwards(SGEMM, *places, ctypes.addressof(outside), ctypes.addressof(network), rows, width, wide)
+        ctx.save_for_backward(z, kept, normal, inner, slope, gain, shift, w1, b1, w2, b2)
+        ctx.around = around
+        return out
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, gradient: Float32[Tensor, "*rows d"]) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Any, g: Float32[Tensor, "*rows d"]) -> tuple[Tensor | None, ...]:
         assert library
-        rows, kept, normal, inner, slope, gain, w1, w2 = ctx.saved_tensors
-        g = gradient.reshape(rows.shape).contiguous()
-        after = leave(g, ctx.around)
-        bent = torch.mm(after, w2)
-        sums = bent.new_zeros(bent.shape[1])
-        library.bend_back(bent.data_ptr(), sums.data_ptr(), slope.data_ptr(), *bent.shape)
-        dz, dgain, dshift = normalise_back(g, torch.mm(bent, w1), rows, kept, gain)
-        first, second = ctx.biases
-        dw1, dw2 = torch.mm(bent.t(), normal), torch.mm(after.t(), inner)
-        db1, db2 = sums if first else None, sum_rows(after) if second else None
-        return dz.view(gradient.shape), dgain, dshift, dw1, db1, dw2, db2, None
+        z, kept, normal, inner, slope, *weights = ctx.saved_tensors
+        gain, shift, w1, b1, w2, b2 = weights
+        g, (wide, width) = g.contiguous(), w1.shape
+        rows = z.numel() // width
+        found, into = gradients(z, tuple(weights))
+        room = z.new_empty(rows * (2 * width + wide))
+        places = pointers(room, g, z, kept, normal, inner, slope)
+        outside, network = ctx.around.native(gain, shift), Network(*pointers(w1, b1, w2, b2))
+        structures = ctypes.addressof(outside), ctypes.addressof(network)
+        library.feed_backwards(SGEMM, ctypes.addressof(into), *places, *structures, rows, width, wide)
+        return *found, None
 
 
 class SelfAttending(torch.autograd.Function):
@@ -162,50 +160,35 @@ class SelfAttending(torch.autograd.Function):
         around: Around,
         heads: Heads,
     ) -> tuple[Float32[Tensor, "n t d"], Float32[Tensor, "n t qkv"]]:
-        n, t, d = z.shape
-        rows = z.reshape(n * t, d)
-        normal, kept = normalise(rows, gain, shift, around.epsilon)
-        packed = torch.mm(normal, w.t()) if b is None else torch.addmm(b, normal, w.t())
-        packed = packed.view(n, t, -1)
-        if heads.angles is not None:
-            assert training.kernels
-            training.kernels.turn(packed, packed, heads.angles, 2 * heads.number, 1.0)
-        q, k, v = apart(packed, heads)
-        found, weights = attention.forwards(q, k, v, heads.mask, heads.causal)
-        found = found.view(n * t, -1)
-        y = torch.mm(found, wo.t())
-        join(y, rows, bo, around)
-        ctx.save_for_backward(rows, kept, normal, packed, weights, found, gain, w, wo)
-        ctx.around, ctx.heads, ctx.biases = around, heads, (b is not None, bo is not None)
+        assert library
+        z = z.contiguous()
+        n, t, _ = z.shape
+        out, kept, normal = torch.empty_like(z), z.new_empty(n * t, 2), torch.empty_like(z)
+        packed, found = z.new_empty(n, t, len(w)), z.new_empty(n, t, wo.shape[1])
+        pairs = z.new_empty(n, heads.number, t, t + -t % NARROW)
+        places = pointers(out, kept, normal, packed, pairs, found, z)
+        outside, attending = around.native(gain, shift), heads.native(z, (w, b, wo, bo))
+        check(library.look_forwards(SGEMM, *places, ctypes.addressof(outside), ctypes.addressof(attending)))
+        ctx.save_for_backward(z, kept, normal, packed, pairs, found, gain, shift, w, b, wo, bo)
+        ctx.around, ctx.heads = around, heads
         ctx.set_materialize_grads(False)
-        return y.view(n, t, d), packed
+        return out, packed
 
     @staticmethod
     @once_differentiable
     def backward(
-        ctx: Any, gradient: Float32[Tensor, "n t d"] | None, of_packed: Float32[Tensor, "n t qkv"] | None
+        ctx: Any, g: Float32[Tensor, "n t d"] | None, of_packed: Float32[Tensor, "n t qkv"] | None
     ) -> tuple[Tensor | None, ...]:
-        rows, kept, normal, packed, weights, found, gain, w, wo = ctx.saved_tensors
-        n, t, _ = packed.shape
-        g = torch.zeros_like(rows) if gradient is None else gradient.reshape(rows.shape).contiguous()
-        after = leave(g, ctx.around)
-        inner = torch.empty_like(packed)
-        saved = *apart(packed, ctx.heads), weights
-        came = torch.mm(after, wo).view(n, t, ctx.heads.number, -1).transpose(1, 2)
-        attention.backwards(apart(inner, ctx.heads), came, saved, ctx.heads.causal)
-        if of_packed is not None:
-            inner += of_packed
-        if ctx.heads.angles is not None:
-            assert training.kernels
-            training.kernels.turn(inner, inner, ctx.heads.angles, 2 * ctx.heads.number, -1.0)
-        dpacked = inner.view(n * t, -1)
-        dz, dgain, dshift = normalise_back(g, torch.mm(dpacked, w), rows, kept, gain)
-        first, second = ctx.biases
-        dw, dwo = torch.mm(dpacked.t(), normal), torch.mm(after.t(), found)
-        db, dbo = sum_rows(dpacked) if first else None, sum_rows(after) if second else None
-        return dz.view(n, t, -1), dgain, dshift, dw, db, dwo, dbo, None, None
-
-
-def apart(packed: Float32[Tensor, "n t qkv"], heads: Heads) -> tuple[Tensor, ...]:
-    n, t, _ = packed.shape
-    return packed.view(n, t, 3, heads.number, -1).permute(2, 0, 3, 1, 4).unbind()
+        assert library
+        z, kept, normal, packed, pairs, attended, *weights = ctx.saved_tensors
+        gain, shift, w, b, wo, bo = weights
+        n, t, width = z.shape
+        g = torch.zeros_like(z) if g is None else g.contiguous()
+        of_packed = None if of_packed is None else of_packed.contiguous()
+        found, into = gradients(z, tuple(weights))
+        room = z.new_empty(n * t * (2 * width + 4 * wo.shape[1]))
+        places = pointers(room, g, of_packed, z, kept, normal, packed, pairs, attended)
+        outside, attending = ctx.around.native(gain, shift), ctx.heads.native(z, (w, b, wo, bo))
+        structures = ctypes.addressof(outside), ctypes.addressof(attending)
+        check(library.look_backwards(SGEMM, ctypes.addressof(into), *places, *structures))
+        return *found, None, None

@@ -12,9 +12,9 @@ from regard.layers.positions import sinusoids
 from regard.layers.relations import Relative
 from regard.layers.residual import PostNorm, PreNorm
 from regard.layers.sublayers import feed, look
-from regard.native.attention import PAYS
+from regard.native.sublayer import SUITS
 
-pytestmark = pytest.mark.skipif(not PAYS, reason="the modules are as fast on this processor, and used instead")
+pytestmark = pytest.mark.skipif(not SUITS, reason="the modules are as fast on this processor, and used instead")
 
 N, T, WIDTH, HEADS = 2, 5, 12, 3
 MASK = torch.tensor([[True, True, False, True, True], [False] * 5])
