@@ -1,5 +1,6 @@
-/* A pre-norm sub-layer of a Transformer in training, z + drop(f(norm(z))), in one call forwards and one backwards, so
-that threads which work side by side meet Python seldom. Products are those of the BLAS that the caller names. */
+/* Pre-norm sub-layers of a Transformer in training, z + drop(f(norm(z))) after one another, in one call forwards and one
+backwards, so that threads which work side by side meet Python seldom. Products are those of the BLAS that the caller
+names. */
 
 #include "attention.h"
 
@@ -9,21 +10,27 @@ typedef void blas(
     const float *a, const int64_t *a_row, const float *b, const int64_t *b_row, const float *beta, float *c,
     const int64_t *c_row);
 
-/* What surrounds f: the norm's weights, and what is dropped from f where the byte is below `threshold`, if any are. */
+/* f(x) = W2 m(W1 x + b1) + b2, where m is gelu, or with heads attention of the queries, keys and values that stand side
+by side in W1 x + b1, each by heads. A bias, the angles that turn queries and keys, the mask of keys and the bytes that
+say what is dropped (those below `threshold`) may be NULL. */
 typedef struct {
-    const float *gain, *shift;
-    const uint8_t *bytes;
+    const float *gain, *shift, *w1, *b1, *w2, *b2;
+    const uint8_t *bytes, *mask;
+    const float *angles;
     float epsilon, scale;
-    int32_t threshold;
-} surroundings;
+    int64_t threshold, rows, width, wide, middle; /* wide: numbers of W1 x, middle: of m */
+    int64_t heads, head_width, sentences, causal; /* no heads: gelu */
+    float *out, *kept, *normal, *inner, *more, *found; /* normal: x, inner: W1 x, more: pairs or slope; found: m, which gelu writes over `inner` */
+    float *into[7]; /* gradients of z, gain, shift, w1, b1, w2, b2 */
+    const float *past_inner; /* a gradient of `inner` that came another way, or NULL */
+} sublayer;
 
 /* ---------------------------------------------------------------- products, of matrices whose rows follow each other */
 
-/* out = out * more + x W^T, for W with e rows of d numbers. */
-static void apply(
-    blas *multiply, float *out, const float *x, const float *w, float more, int64_t rows, int64_t d, int64_t e) {
-    const float one = 1.0f;
-    multiply("T", "N", &e, &rows, &d, &one, w, &d, x, &d, &more, out, &e);
+/* out = x W^T, for W with e rows of d numbers. */
+static void apply(blas *multiply, float *out, const float *x, const float *w, int64_t rows, int64_t d, int64_t e) {
+    const float one = 1.0f, zero = 0.0f;
+    multiply("T", "N", &e, &rows, &d, &one, w, &d, x, &d, &zero, out, &e);
 }
 
 /* dx = g W */
@@ -42,7 +49,7 @@ static void learn(blas *multiply, float *dw, const float *g, const float *x, int
 
 /* out = gain (x - mean) / sqrt(variance + epsilon) + shift, row by row. kept: the mean and the factor of each row. */
 EVERY_PROCESSOR static void normalise(
-    float *restrict out, float *restrict kept, const float *restrict x, const surroundings *around, int64_t rows,
+    float *restrict out, float *restrict kept, const float *restrict x, const sublayer *around, int64_t rows,
     int64_t width) {
     const float *restrict gain = around->gain, *restrict shift = around->shift;
     for (int64_t r = 0; r < rows; r++, x += width, out += width) {
@@ -97,9 +104,15 @@ EVERY_PROCESSOR static void sum_rows(float *restrict sums, const float *restrict
         for (int64_t i = 0; i < width; i++) sums[i] += x[i];
 }
 
-/* x becomes gelu(x), and `slope` the derivative there. */
-EVERY_PROCESSOR static void bend(float *restrict x, float *restrict slope, int64_t count) {
-    for (int64_t i = 0; i < count; i++) x[i] = gelu_of(x[i], slope + i);
+/* x becomes gelu(x + bias), and `slope` the derivative there. */
+EVERY_PROCESSOR static void bend(
+    float *restrict x, float *restrict slope, const float *restrict bias, int64_t rows, int64_t width) {
+    for (int64_t r = 0; r < rows; r++, x += width, slope += width) {
+        if (bias)
+            for (int64_t i = 0; i < width; i++) x[i] = gelu_of(x[i] + bias[i], slope + i);
+        else
+            for (int64_t i = 0; i < width; i++) x[i] = gelu_of(x[i], slope + i);
+    }
 }
 
 EVERY_PROCESSOR static void times(float *restrict g, const float *restrict slope, int64_t count) {
@@ -108,7 +121,7 @@ EVERY_PROCESSOR static void times(float *restrict g, const float *restrict slope
 
 /* y becomes z + y, without what is dropped of y. */
 EVERY_PROCESSOR static void join(
-    float *restrict y, const float *restrict z, const surroundings *around, int64_t count) {
+    float *restrict y, const float *restrict z, const sublayer *around, int64_t count) {
     const uint8_t *restrict bytes = around->bytes;
     if (bytes)
         for (int64_t i = 0; i < count; i++) y[i] = z[i] + y[i] * (bytes[i] >= around->threshold ? around->scale : 0.0f);
@@ -118,110 +131,96 @@ EVERY_PROCESSOR static void join(
 
 /* The gradient of the y of `join`: g itself, or in `room` what is not dropped of it. */
 EVERY_PROCESSOR static const float *leave(
-    float *restrict room, const float *restrict g, const surroundings *around, int64_t count) {
+    float *restrict room, const float *restrict g, const sublayer *around, int64_t count) {
     const uint8_t *restrict bytes = around->bytes;
     if (!bytes) return g;
     for (int64_t i = 0; i < count; i++) room[i] = g[i] * (bytes[i] >= around->threshold ? around->scale : 0.0f);
     return room;
 }
 
-/* ---------------------------------------------------------------- feed-forward: W2 gelu(W1 x + b1) + b2 */
+/* ---------------------------------------------------------------- one sub-layer */
 
-typedef struct {
-    const float *w1, *b1, *w2, *b2;
-} network;
-
-/* kept: two numbers for each row; normal: x; inner, slope: gelu and its derivative. */
-VISIBLE void feed_forwards(
-    blas *multiply, float *out, float *kept, float *normal, float *inner, float *slope, const float *z,
-    const surroundings *around, const network *f, int64_t rows, int64_t width, int64_t wide) {
-    normalise(normal, kept, z, around, rows, width);
-    apply(multiply, inner, normal, f->w1, 0.0f, rows, width, wide);
-    add_bias(inner, f->b1, rows, wide);
-    bend(inner, slope, rows * wide);
-    apply(multiply, out, inner, f->w2, 0.0f, rows, wide, width);
-    add_bias(out, f->b2, rows, width);
-    join(out, z, around, rows * width);
+static void lay_out(layout *places, const sublayer *f) {
+    const int64_t t = f->rows / f->sentences;
+    for (int i = 0; i < 7; i++) places[i] = (layout){t * f->wide, f->head_width, f->wide};
+    places[3] = (layout){t * f->middle, f->head_width, f->middle};
 }
 
-/* into: where the gradients of z, gain, shift, w1, b1, w2, b2 go; those of a bias that is none are NULL.
-room: for rows of 2 * width + wide numbers. */
-VISIBLE void feed_backwards(
-    blas *multiply, float *const *into, float *room, const float *g, const float *z, const float *kept,
-    const float *normal, const float *inner, const float *slope, const surroundings *around, const network *f,
-    int64_t rows, int64_t width, int64_t wide) {
-    float *const bent = room, *const dx = bent + rows * wide;
-    const float *const after = leave(dx + rows * width, g, around, rows * width);
-    sum_rows(into[6], after, rows, width);
-    learn(multiply, into[5], after, inner, rows, wide, width);
-    apply_back(multiply, bent, after, f->w2, rows, wide, width);
-    times(bent, slope, rows * wide);
-    sum_rows(into[4], bent, rows, wide);
-    learn(multiply, into[3], bent, normal, rows, width, wide);
-    apply_back(multiply, dx, bent, f->w1, rows, width, wide);
-    normalise_back(into[0], into[1], into[2], g, dx, z, kept, around->gain, rows, width);
-}
-
-/* ---------------------------------------------------------------- attention: W^O attend(q, k, v) + b^O */
-
-/* q, k and v stand side by side in W x + b, each by heads; `angles` (t, e) turn the first two, if they are there. */
-typedef struct {
-    const float *w, *b, *wo, *bo, *angles;
-    const uint8_t *mask;
-    int64_t sentences, places, width, heads, head_width, causal;
-} attending;
-
-static void lay_out(layout *places, const attending *f) {
-    const int64_t whole = f->heads * f->head_width;
-    for (int i = 0; i < 7; i++) places[i] = (layout){3 * f->places * whole, f->head_width, 3 * whole};
-    places[3] = (layout){f->places * whole, f->head_width, whole};
-}
-
-/* kept: two numbers for each row; normal: x; packed: q, k, v; weights: of pairs; found: attend(q, k, v). */
-VISIBLE int look_forwards(
-    blas *multiply, float *out, float *kept, float *normal, float *packed, float *weights, float *found, const float *z,
-    const surroundings *around, const attending *f) {
-    const int64_t rows = f->sentences * f->places, whole = f->heads * f->head_width;
+static int attend(const sublayer *f) {
+    const int64_t t = f->rows / f->sentences;
+    const float *const q = f->inner, *const k = q + f->middle, *const v = k + f->middle;
     layout places[7];
     lay_out(places, f);
-    normalise(normal, kept, z, around, rows, f->width);
-    apply(multiply, packed, normal, f->w, 0.0f, rows, f->width, 3 * whole);
-    add_bias(packed, f->b, rows, 3 * whole);
-    if (f->angles) turn_rows(packed, packed, f->angles, rows, f->places, 3 * whole, 2 * f->heads, f->head_width, 1.0f);
-    if (!attend_forwards(
-            found, weights, packed, packed + whole, packed + 2 * whole, places, f->mask, f->causal, f->sentences, f->heads,
-            f->places, f->places, f->head_width))
+    if (f->angles) turn_rows(f->inner, q, f->angles, f->rows, t, f->wide, 2 * f->heads, f->head_width, 1.0f);
+    return attend_forwards(
+        f->found, f->more, q, k, v, places, f->mask, f->causal, f->sentences, f->heads, t, t, f->head_width);
+}
+
+/* dinner: the gradient of `inner`, given that of `found`. */
+static int attend_back(float *dinner, const float *dfound, const sublayer *f) {
+    const int64_t t = f->rows / f->sentences;
+    const float *const q = f->inner, *const k = q + f->middle, *const v = k + f->middle;
+    float *const dk = dinner + f->middle, *const dv = dk + f->middle;
+    layout places[7];
+    lay_out(places, f);
+    if (!attend_backwards(
+            dinner, dk, dv, dfound, f->more, q, k, v, places, f->causal, f->sentences, f->heads, t, t, f->head_width))
         return 0;
-    apply(multiply, out, found, f->wo, 0.0f, rows, whole, f->width);
-    add_bias(out, f->bo, rows, f->width);
-    join(out, z, around, rows * f->width);
+    if (f->past_inner)
+        for (int64_t i = 0; i < f->rows * f->wide; i++) dinner[i] += f->past_inner[i];
+    if (f->angles) turn_rows(dinner, dinner, f->angles, f->rows, t, f->wide, 2 * f->heads, f->head_width, -1.0f);
     return 1;
 }
 
-/* into: where the gradients of z, gain, shift, w, b, wo, bo go; those of a bias that is none are NULL. g_packed: a
-gradient of q, k, v that came another way, or NULL. room: for rows of 2 * width + 4 * heads * head_width numbers. */
-VISIBLE int look_backwards(
-    blas *multiply, float *const *into, float *room, const float *g, const float *g_packed, const float *z,
-    const float *kept, const float *normal, const float *packed, const float *weights, const float *found,
-    const surroundings *around, const attending *f) {
-    const int64_t rows = f->sentences * f->places, whole = f->heads * f->head_width;
-    float *const inner = room, *const came = inner + 3 * rows * whole, *const dx = came + rows * whole;
-    const float *const after = leave(dx + rows * f->width, g, around, rows * f->width);
-    layout places[7];
-    lay_out(places, f);
-    sum_rows(into[6], after, rows, f->width);
-    learn(multiply, into[5], after, found, rows, whole, f->width);
-    apply_back(multiply, came, after, f->wo, rows, whole, f->width);
-    if (!attend_backwards(
-            inner, inner + whole, inner + 2 * whole, came, weights, packed, packed + whole, packed + 2 * whole, places,
-            f->causal, f->sentences, f->heads, f->places, f->places, f->head_width))
+static int forwards(blas *multiply, const float *z, const sublayer *f) {
+    normalise(f->normal, f->kept, z, f, f->rows, f->width);
+    apply(multiply, f->inner, f->normal, f->w1, f->rows, f->width, f->wide);
+    if (f->heads) {
+        add_bias(f->inner, f->b1, f->rows, f->wide);
+        if (!attend(f)) return 0;
+    } else
+        bend(f->inner, f->more, f->b1, f->rows, f->wide);
+    apply(multiply, f->out, f->found, f->w2, f->rows, f->middle, f->width);
+    add_bias(f->out, f->b2, f->rows, f->width);
+    join(f->out, z, f, f->rows * f->width);
+    return 1;
+}
+
+/* room: for rows of 2 * width + wide + middle numbers. */
+static int backwards(blas *multiply, float *dz, float *room, const float *g, const float *z, const sublayer *f) {
+    const int64_t rows = f->rows;
+    float *const dinner = room, *const dx = dinner + rows * f->wide, *const dfound = dx + 2 * rows * f->width;
+    const float *const after = leave(dx + rows * f->width, g, f, rows * f->width);
+    sum_rows(f->into[6], after, rows, f->width);
+    learn(multiply, f->into[5], after, f->found, rows, f->middle, f->width);
+    apply_back(multiply, f->heads ? dfound : dinner, after, f->w2, rows, f->middle, f->width);
+    if (!f->heads)
+        times(dinner, f->more, rows * f->wide);
+    else if (!attend_back(dinner, dfound, f))
         return 0;
-    if (g_packed)
-        for (int64_t i = 0; i < 3 * rows * whole; i++) inner[i] += g_packed[i];
-    if (f->angles) turn_rows(inner, inner, f->angles, rows, f->places, 3 * whole, 2 * f->heads, f->head_width, -1.0f);
-    sum_rows(into[4], inner, rows, 3 * whole);
-    learn(multiply, into[3], inner, normal, rows, f->width, 3 * whole);
-    apply_back(multiply, dx, inner, f->w, rows, f->width, 3 * whole);
-    normalise_back(into[0], into[1], into[2], g, dx, z, kept, around->gain, rows, f->width);
+    sum_rows(f->into[4], dinner, rows, f->wide);
+    learn(multiply, f->into[3], dinner, f->normal, rows, f->width, f->wide);
+    apply_back(multiply, dx, dinner, f->w1, rows, f->width, f->wide);
+    normalise_back(dz, f->into[1], f->into[2], g, dx, z, f->kept, f->gain, rows, f->width);
+    return 1;
+}
+
+/* ---------------------------------------------------------------- all of them; 0 where there was no memory left */
+
+VISIBLE int chain_forwards(blas *multiply, const float *z, const sublayer *chain, int64_t count) {
+    for (int64_t i = 0; i < count; i++)
+        if (!forwards(multiply, i ? chain[i - 1].out : z, chain + i)) return 0;
+    return 1;
+}
+
+/* dz: the gradient of z. room: for rows of 4 * width numbers and the widest `wide` and `middle`. */
+VISIBLE int chain_backwards(
+    blas *multiply, float *dz, float *room, const float *g, const float *z, const sublayer *chain, int64_t count) {
+    const int64_t size = chain->rows * chain->width;
+    for (int64_t i = count - 1; i >= 0; i--) {
+        float *const to = i ? room + i % 2 * size : dz;
+        if (!backwards(multiply, to, room + 2 * size, g, i ? chain[i - 1].out : z, chain + i)) return 0;
+        g = to;
+    }
     return 1;
 }

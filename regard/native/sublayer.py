@@ -1,12 +1,14 @@
-"""Pre-norm sub-layers as one function each, with gradients: z + dropout(f(LN(z))), one call of sublayer.c each way.
+"""Pre-norm sub-layers after one another as one function, with gradients: one call of sublayer.c each way.
 
 Between its products torch would make a pass and a node of its graph for each norm, bias, activation and sum, and Python
 a call: in a small model these take longer than the products, and threads that train side by side wait for each other at
-every one. The layers are the reference, and a test holds each pair equal.
+every one. The layers are the reference, and a test holds the two equal.
 """
 
 import ctypes
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,8 @@ from torch.autograd.function import once_differentiable
 from regard.native.attention import NARROW, PAYS, check
 from regard.native.library import NUMBER, POINTER, REAL, library
 from regard.native.training import VALUES
+
+WEIGHTS = 6  # of a sub-layer: gain and shift of its norm, two matrices, each with its bias
 
 
 def torch_sgemm() -> int | None:
@@ -33,162 +37,136 @@ SGEMM = torch_sgemm()
 SUITS = PAYS and SGEMM is not None
 
 if library:
-    library.feed_forwards.argtypes = [*[POINTER] * 9, *[NUMBER] * 3]
-    library.feed_backwards.argtypes = [*[POINTER] * 11, *[NUMBER] * 3]
-    library.look_forwards.argtypes = [POINTER] * 10
-    library.look_backwards.argtypes = [POINTER] * 13
-    library.feed_forwards.restype = library.feed_backwards.restype = None
+    library.chain_forwards.argtypes = [*[POINTER] * 3, NUMBER]
+    library.chain_backwards.argtypes = [*[POINTER] * 6, NUMBER]
 
 
-class Surroundings(ctypes.Structure):
+class Native(ctypes.Structure):
+    """`sublayer` of sublayer.c."""
+
     _fields_ = [
-        *((name, POINTER) for name in ("gain", "shift", "bytes")),
+        *((name, POINTER) for name in ("gain", "shift", "w1", "b1", "w2", "b2", "bytes", "mask", "angles")),
         ("epsilon", REAL),
         ("scale", REAL),
-        ("threshold", ctypes.c_int32),
+        *((name, NUMBER) for name in ("threshold", "rows", "width", "wide", "middle")),
+        *((name, NUMBER) for name in ("heads", "head_width", "sentences", "causal")),
+        *((name, POINTER) for name in ("out", "kept", "normal", "inner", "more", "found")),
+        ("into", POINTER * 7),
+        ("past_inner", POINTER),
     ]
-
-
-class Network(ctypes.Structure):
-    _fields_ = [(name, POINTER) for name in ("w1", "b1", "w2", "b2")]
-
-
-class Attending(ctypes.Structure):
-    _fields_ = [
-        *((name, POINTER) for name in ("w", "b", "wo", "bo", "angles", "mask")),
-        *((name, NUMBER) for name in ("sentences", "places", "width", "heads", "head_width", "causal")),
-    ]
-
-
-@dataclass(frozen=True)
-class Around:
-    """What surrounds f: ε of the norm, and dropout as random bytes with the least one that is kept, if any."""
-
-    epsilon: float
-    random: UInt8[Tensor, "*shape"] | None
-    threshold: int
-
-    def native(self, gain: Float32[Tensor, " d"], shift: Float32[Tensor, " d"]) -> Surroundings:
-        scale = VALUES / (VALUES - self.threshold)
-        return Surroundings(*pointers(gain, shift, self.random), self.epsilon, scale, self.threshold)
 
 
 @dataclass(frozen=True)
 class Heads:
-    """How f attends: the number of heads, the angles that turn queries and keys, the hidden keys, the future."""
+    """How a sub-layer attends: the number of heads, the angles that turn queries and keys, hidden keys, the future."""
 
     number: int
     angles: Float32[Tensor, "t e"] | None
     mask: Bool[Tensor, "n t"] | None
     causal: bool
 
-    def native(self, z: Float32[Tensor, "n t d"], weights: tuple[Tensor | None, ...]) -> Attending:
-        n, t, d = z.shape
-        assert weights[2] is not None
-        sizes = (n, t, d, self.number, weights[2].shape[1] // self.number, self.causal)
-        return Attending(*pointers(*weights, self.angles, self.mask), *sizes)
+
+@dataclass(frozen=True)
+class Sublayer:
+    """z + dropout(W₂ m(W₁ LN(z) + b₁) + b₂), where m is attention by heads, or GELU where there are none.
+
+    Queries, keys and values stand side by side in W₁ LN(z) + b₁. Dropout is random bytes with the least one that is
+    kept, or none.
+    """
+
+    weights: tuple[Tensor | None, ...]
+    epsilon: float
+    random: UInt8[Tensor, "*shape"] | None
+    threshold: int
+    heads: Heads | None
+
+    @property
+    def wide(self) -> int:
+        """Numbers of W₁ x."""
+        assert self.weights[2] is not None
+        return len(self.weights[2])
+
+    @property
+    def middle(self) -> int:
+        """Numbers that W₂ reads."""
+        return self.wide // 3 if self.heads else self.wide
+
+    def native(
+        self, z: Float32[Tensor, "n t d"], out: Float32[Tensor, "n t d"], inner: Float32[Tensor, "n t wide"], room: int
+    ) -> Native:
+        """With what else it remembers from `room` on."""
+        (n, t, width), middle, heads = z.shape, self.middle, self.heads
+        attending = (heads.number, middle // heads.number, n, heads.causal) if heads else (0, 0, n, False)
+        seen = pointers(heads.mask, heads.angles) if heads else (None, None)
+        sizes = (self.threshold, n * t, width, self.wide, middle, *attending)
+        kept, normal, found, more = (room + 4 * place for place in self.places(n, t)[:-1])
+        inside = inner.data_ptr()
+        buffers = (out.data_ptr(), kept, normal, inside, more, found if heads else inside)
+        scale = VALUES / (VALUES - self.threshold)
+        return Native(*pointers(*self.weights, self.random), *seen, self.epsilon, scale, *sizes, *buffers)
+
+    def places(self, n: int, t: int) -> list[int]:
+        """Where `kept`, `normal`, `found` and `more` of sublayer.c begin, and where the last one ends."""
+        assert self.weights[0] is not None
+        rows, heads = n * t, self.heads
+        more = heads.number * (t + -t % NARROW) if heads else self.wide
+        sizes = (2, len(self.weights[0]), self.middle if heads else 0, more)
+        return [rows * end for end in accumulate(sizes, initial=0)]
 
 
 def pointers(*tensors: Tensor | None) -> list[int | None]:
     return [None if x is None else x.data_ptr() for x in tensors]
 
 
-def gradients(z: Tensor, weights: tuple[Tensor | None, ...]) -> tuple[list[Tensor | None], ctypes.Array[Any]]:
-    """Room for those of z and of all weights, and where it is."""
-    room = [None if x is None else torch.empty_like(x) for x in (z, *weights)]
-    return room, (POINTER * len(room))(*pointers(*room))
-
-
-class GeluNetwork(torch.autograd.Function):
-    """z + dropout(W₂ gelu(W₁ LN(z) + b₁) + b₂)."""
+class Chain(torch.autograd.Function):
+    """Sub-layer after sub-layer; further results are W₁ LN(z) + b₁ of those that attend."""
 
     @staticmethod
     def forward(
-        ctx: Any,
-        z: Float32[Tensor, "*rows d"],
-        gain: Float32[Tensor, " d"],
-        shift: Float32[Tensor, " d"],
-        w1: Float32[Tensor, "inner d"],
-        b1: Float32[Tensor, " inner"] | None,
-        w2: Float32[Tensor, "d inner"],
-        b2: Float32[Tensor, " d"] | None,
-        around: Around,
-    ) -> Float32[Tensor, "*rows d"]:
-        assert library
-        z = z.contiguous()
-        wide, width = w1.shape
-        rows = z.numel() // width
-        out, kept, normal = torch.empty_like(z), z.new_empty(rows, 2), torch.empty_like(z)
-        inner, slope = z.new_empty(rows, wide), z.new_empty(rows, wide)
-        places = pointers(out, kept, normal, inner, slope, z)
-        outside, network = around.native(gain, shift), Network(*pointers(w1, b1, w2, b2))
-        library.feed_forwards(SGEMM, *places, ctypes.addressof(outside), ctypes.addressof(network), rows, width, wide)
-        ctx.save_for_backward(z, kept, normal, inner, slope, gain, shift, w1, b1, w2, b2)
-        ctx.around = around
-        return out
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, g: Float32[Tensor, "*rows d"]) -> tuple[Tensor | None, ...]:
-        assert library
-        z, kept, normal, inner, slope, *weights = ctx.saved_tensors
-        gain, shift, w1, b1, w2, b2 = weights
-        g, (wide, width) = g.contiguous(), w1.shape
-        rows = z.numel() // width
-        found, into = gradients(z, tuple(weights))
-        room = z.new_empty(rows * (2 * width + wide))
-        places = pointers(room, g, z, kept, normal, inner, slope)
-        outside, network = ctx.around.native(gain, shift), Network(*pointers(w1, b1, w2, b2))
-        structures = ctypes.addressof(outside), ctypes.addressof(network)
-        library.feed_backwards(SGEMM, ctypes.addressof(into), *places, *structures, rows, width, wide)
-        return *found, None
-
-
-class SelfAttending(torch.autograd.Function):
-    """z + dropout(W^O attend(q, k, v) + b^O) with q, k, v side by side in W LN(z) + b, which is the second result."""
-
-    @staticmethod
-    def forward(
-        ctx: Any,
-        z: Float32[Tensor, "n t d"],
-        gain: Float32[Tensor, " d"],
-        shift: Float32[Tensor, " d"],
-        w: Float32[Tensor, "qkv d"],
-        b: Float32[Tensor, " qkv"] | None,
-        wo: Float32[Tensor, "d he"],
-        bo: Float32[Tensor, " d"] | None,
-        around: Around,
-        heads: Heads,
-    ) -> tuple[Float32[Tensor, "n t d"], Float32[Tensor, "n t qkv"]]:
+        ctx: Any, z: Float32[Tensor, "n t d"], sublayers: Sequence[Sublayer], *weights: Tensor | None
+    ) -> tuple[Float32[Tensor, "n t _"], ...]:
         assert library
         z = z.contiguous()
         n, t, _ = z.shape
-        out, kept, normal = torch.empty_like(z), z.new_empty(n * t, 2), torch.empty_like(z)
-        packed, found = z.new_empty(n, t, len(w)), z.new_empty(n, t, wo.shape[1])
-        pairs = z.new_empty(n, heads.number, t, t + -t % NARROW)
-        places = pointers(out, kept, normal, packed, pairs, found, z)
-        outside, attending = around.native(gain, shift), heads.native(z, (w, b, wo, bo))
-        check(library.look_forwards(SGEMM, *places, ctypes.addressof(outside), ctypes.addressof(attending)))
-        ctx.save_for_backward(z, kept, normal, packed, pairs, found, gain, shift, w, b, wo, bo)
-        ctx.around, ctx.heads = around, heads
+        outs = [torch.empty_like(z) for _ in sublayers]
+        inners = [z.new_empty(n, t, each.wide) for each in sublayers]
+        ends = list(accumulate((each.places(n, t)[-1] for each in sublayers), initial=0))
+        room = z.new_empty(ends[-1])
+        parts = zip(sublayers, outs, inners, ends[:-1], strict=True)
+        chain = (Native * len(sublayers))(
+            *(each.native(z, out, inner, room.data_ptr() + 4 * end) for each, out, inner, end in parts)
+        )
+        check(library.chain_forwards(SGEMM, z.data_ptr(), ctypes.addressof(chain), len(chain)))
+        ctx.save_for_backward(z, room, *inners, *outs[:-1], *weights)
+        ctx.sublayers, ctx.chain = sublayers, chain
         ctx.set_materialize_grads(False)
-        return out, packed
+        return outs[-1], *(inner for inner, each in zip(inners, sublayers, strict=True) if each.heads)
 
     @staticmethod
     @once_differentiable
     def backward(
-        ctx: Any, g: Float32[Tensor, "n t d"] | None, of_packed: Float32[Tensor, "n t qkv"] | None
+        ctx: Any, g: Float32[Tensor, "n t d"] | None, *of_inners: Float32[Tensor, "n t qkv"] | None
     ) -> tuple[Tensor | None, ...]:
         assert library
-        z, kept, normal, packed, pairs, attended, *weights = ctx.saved_tensors
-        gain, shift, w, b, wo, bo = weights
-        n, t, width = z.shape
+        z, *_ = saved = ctx.saved_tensors
+        chain, count = ctx.chain, len(ctx.chain)
+        weights = saved[len(saved) - count * WEIGHTS :]
         g = torch.zeros_like(z) if g is None else g.contiguous()
-        of_packed = None if of_packed is None else of_packed.contiguous()
-        found, into = gradients(z, tuple(weights))
-        room = z.new_empty(n * t * (2 * width + 4 * wo.shape[1]))
-        places = pointers(room, g, of_packed, z, kept, normal, packed, pairs, attended)
-        outside, attending = ctx.around.native(gain, shift), ctx.heads.native(z, (w, b, wo, bo))
-        structures = ctypes.addressof(outside), ctypes.addressof(attending)
-        check(library.look_backwards(SGEMM, ctypes.addressof(into), *places, *structures))
-        return *found, None, None
+        dz, found = torch.empty_like(z), [None if x is None else torch.empty_like(x) for x in weights]
+        past = [None if x is None else x.contiguous() for x in of_inners]
+        given = iter(past)
+        for place, (each, native) in enumerate(zip(ctx.sublayers, chain, strict=True)):
+            native.into = (POINTER * 7)(None, *pointers(*found[place * WEIGHTS : (place + 1) * WEIGHTS]))
+            native.past_inner = pointers(next(given))[0] if each.heads else None
+        widest = max(native.wide + native.middle for native in chain)
+        room = z.new_empty(z.numel() // z.shape[2] * (4 * z.shape[2] + widest))
+        places = pointers(dz, room, g, z)
+        check(library.chain_backwards(SGEMM, *places, ctypes.addressof(chain), count))
+        return dz, None, *found
+
+
+def chain(z: Float32[Tensor, "n t d"], sublayers: Sequence[Sublayer]) -> tuple[Float32[Tensor, "n t _"], ...]:
+    """z after all of them, and the queries, keys and values of those that attend, side by side."""
+    weights = [weight for each in sublayers for weight in each.weights]
+    found: tuple[Tensor, ...] = Chain.apply(z, sublayers, *weights)  # type: ignore[no-untyped-call]
+    return found
