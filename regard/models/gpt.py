@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from regard.layers.cache import Cache
 from regard.layers.relations import Relation
 from regard.models.interface import Memory, OutputLayer, no_summary
-from regard.models.transformer import EncoderLayer, Entrance
+from regard.models.transformer import EncoderLayer, Entrance, through
 
 
 class Nothing(nn.Module):
@@ -65,11 +65,9 @@ class Gpt(nn.Module):
 
     def features(self, tokens: Int[Tensor, "n t"], state: GptState) -> tuple[Float[Tensor, "n t d"], GptState]:
         relative = self.relation(tokens.shape[1], state.length)
-        x, pasts = self.entrance(tokens, state.length), []
-        for layer, past in zip(cast(Iterable[EncoderLayer], self.layers), state.past, strict=True):
-            x, seen = layer.step(x, past, None, relative)
-            pasts.append(seen)
-        return self.norm(x), GptState(state.length + tokens.shape[1], tuple(pasts))
+        layers = cast(Iterable[EncoderLayer], self.layers)
+        x, past = through(layers, self.entrance(tokens, state.length), state.past, None, relative)
+        return self.norm(x), GptState(state.length + tokens.shape[1], past)
 
     def forward(self, tokens: Int[Tensor, "n t"], state: GptState) -> tuple[Float[Tensor, "n t vocab"], GptState]:
         features, state = self.features(tokens, state)

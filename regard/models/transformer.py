@@ -15,6 +15,7 @@ from regard.layers.attention import CrossAttention, SelfAttention
 from regard.layers.cache import Cache, KeyValues
 from regard.layers.relations import Relation, Relative
 from regard.layers.residual import Around
+from regard.layers.sublayers import Feeding, Looking, feed, look, pass_through
 from regard.models.interface import Memory, OutputLayer, no_summary
 
 
@@ -49,9 +50,23 @@ class EncoderLayer(nn.Module):
         self, x: Float[Tensor, "n t d"], past: Cache, mask: Bool[Tensor, "n k"] | None, relative: Relative
     ) -> tuple[Float[Tensor, "n t d"], Cache]:
         """The same for positions that follow a past; the second result is the past of the next call."""
-        y, seen = self.attention(self.around_attention.before(x), past, mask, relative)
-        x = self.around_attention.after(x, y)
-        return self.around_feedforward(x, self.feedforward), seen
+        x, (seen,) = through([self], x, [past], mask, relative)
+        return x, seen
+
+    @property
+    def parts(self) -> tuple[Looking, Feeding]:
+        return (self.around_attention, self.attention), (self.around_feedforward, self.feedforward)
+
+
+def through(
+    layers: Iterable[EncoderLayer],
+    x: Float[Tensor, "n t d"],
+    pasts: Sequence[Cache],
+    mask: Bool[Tensor, "n k"] | None,
+    relative: Relative,
+) -> tuple[Float[Tensor, "n t d"], tuple[Cache, ...]]:
+    """`step` of one layer after the other, with the past of each."""
+    return pass_through(x, [layer.parts for layer in layers], pasts, mask, relative)
 
 
 class TransformerEncoder(nn.Module):
@@ -63,9 +78,8 @@ class TransformerEncoder(nn.Module):
 
     def forward(self, tokens: Int[Tensor, "n s"], mask: Bool[Tensor, "n s"]) -> Memory:
         relative = self.relation(tokens.shape[1], 0)
-        x = self.entrance(tokens, 0)
-        for layer in self.layers:
-            x = layer(x, mask, relative)
+        x, layers = self.entrance(tokens, 0), list(cast(Iterable[EncoderLayer], self.layers))
+        x, _ = through(layers, x, [layer.attention.begin(x) for layer in layers], mask, relative)
         x = self.norm(x)
         return Memory(x, mask, no_summary(x))
 
@@ -93,11 +107,10 @@ class DecoderLayer(nn.Module):
         relative: Relative,
     ) -> tuple[Float[Tensor, "n t d"], Cache]:
         """n/m rows in a row read each row of the memory: their queries are those of one longer row."""
-        y, seen = self.attention(self.around_attention.before(x), past, None, relative)
-        x = self.around_attention.after(x, y)
+        x, seen = look(x, (self.around_attention, self.attention), past, None, relative)
         queries = self.around_cross.before(x).reshape(len(memory.keys), -1, x.shape[-1])
         x = self.around_cross.after(x, self.cross(queries, memory, mask).reshape(x.shape))
-        return self.around_feedforward(x, self.feedforward), seen
+        return feed(x, (self.around_feedforward, self.feedforward)), seen
 
 
 @dataclass(frozen=True)

@@ -19,4 +19,10 @@ VISIBLE int attend_forwards(
     const uint8_t *mask, int64_t causal, int64_t sentences, int64_t heads, int64_t queries, int64_t keys,
     int64_t width);
 
+/* Gradients of q, k, v. places: of q, k, v, of the output's gradient g, and of the results dq, dk, dv. */
+VISIBLE int attend_backwards(
+    float *dq, float *dk, float *dv, const float *g, const float *weights, const float *q, const float *k,
+    const float *v, const layout *places, int64_t causal, int64_t sentences, int64_t heads, int64_t queries,
+    int64_t keys, int64_t width);
+
 #endif

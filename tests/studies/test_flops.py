@@ -17,6 +17,7 @@ VOCABULARY, SOURCE, TARGET, ROWS = 50, 7, 5, 2
 def attention_by_torch(monkeypatch):
     """Its counter sees nothing of what attention.c does."""
     monkeypatch.setattr("regard.native.attention.PAYS", False)
+    monkeypatch.setattr("regard.native.sublayer.SUITS", False)
 
 
 def test_the_cost_of_training_agrees_with_torchs_count():

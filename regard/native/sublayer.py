@@ -1,0 +1,174 @@
+"""Pre-norm sub-layers after one another as one function, with gradients: one call of sublayer.c each way.
+
+Between its products torch would make a pass and a node of its graph for each norm, bias, activation and sum, and Python
+a call: in a small model these take longer than the products, and threads that train side by side wait for each other at
+every one. The layers are the reference, and a test holds the two equal.
+"""
+
+import ctypes
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from pathlib import Path
+from typing import Any
+
+import torch
+from jaxtyping import Bool, Float32, UInt8
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from regard.native.attention import NARROW, PAYS, check
+from regard.native.library import NUMBER, POINTER, REAL, library
+from regard.native.training import VALUES
+
+WEIGHTS = 6  # of a sub-layer: gain and shift of its norm, two matrices, each with its bias
+
+
+def torch_sgemm() -> int | None:
+    """Where torch's own matrix product begins, if its library shows it: C then calls the same code as torch.mm."""
+    path = Path(torch.__file__).parent / "lib" / "libtorch_cpu.so"
+    if not path.exists():
+        return None
+    function = getattr(ctypes.CDLL(str(path)), "sgemm_", None)
+    return ctypes.cast(function, ctypes.c_void_p).value if function else None
+
+
+SGEMM = torch_sgemm()
+SUITS = PAYS and SGEMM is not None
+
+if library:
+    library.chain_forwards.argtypes = [*[POINTER] * 3, NUMBER]
+    library.chain_backwards.argtypes = [*[POINTER] * 6, NUMBER]
+
+
+class Native(ctypes.Structure):
+    """`sublayer` of sublayer.c."""
+
+    _fields_ = [
+        *((name, POINTER) for name in ("gain", "shift", "w1", "b1", "w2", "b2", "bytes", "mask", "angles")),
+        ("epsilon", REAL),
+        ("scale", REAL),
+        *((name, NUMBER) for name in ("threshold", "rows", "width", "wide", "middle")),
+        *((name, NUMBER) for name in ("heads", "head_width", "sentences", "causal", "rectified")),
+        *((name, POINTER) for name in ("out", "kept", "normal", "inner", "more", "found")),
+        ("into", POINTER * 7),
+        ("past_inner", POINTER),
+    ]
+
+
+@dataclass(frozen=True)
+class Heads:
+    """How a sub-layer attends: the number of heads, the angles that turn queries and keys, hidden keys, the future."""
+
+    number: int
+    angles: Float32[Tensor, "t e"] | None
+    mask: Bool[Tensor, "n t"] | None
+    causal: bool
+
+
+@dataclass(frozen=True)
+class Sublayer:
+    """z + dropout(W₂ m(W₁ LN(z) + b₁) + b₂), where m is attention by heads, or where there are none GELU or ReLU.
+
+    Queries, keys and values stand side by side in W₁ LN(z) + b₁. Dropout is random bytes with the least one that is
+    kept, or none.
+    """
+
+    weights: tuple[Tensor | None, ...]
+    epsilon: float
+    random: UInt8[Tensor, "*shape"] | None
+    threshold: int
+    heads: Heads | None
+    rectified: bool = False
+
+    @property
+    def wide(self) -> int:
+        """Numbers of W₁ x."""
+        assert self.weights[2] is not None
+        return len(self.weights[2])
+
+    @property
+    def middle(self) -> int:
+        """Numbers that W₂ reads."""
+        return self.wide // 3 if self.heads else self.wide
+
+    def native(
+        self, z: Float32[Tensor, "n t d"], out: Float32[Tensor, "n t d"], inner: Float32[Tensor, "n t wide"], room: int
+    ) -> Native:
+        """With what else it remembers from `room` on."""
+        (n, t, width), middle, heads = z.shape, self.middle, self.heads
+        attending = (heads.number, middle // heads.number, n, heads.causal) if heads else (0, 0, n, False)
+        attending = (*attending, self.rectified)
+        seen = pointers(heads.mask, heads.angles) if heads else (None, None)
+        sizes = (self.threshold, n * t, width, self.wide, middle, *attending)
+        kept, normal, found, more = (room + 4 * place for place in self.places(n, t)[:-1])
+        inside = inner.data_ptr()
+        buffers = (out.data_ptr(), kept, normal, inside, more, found if heads else inside)
+        scale = VALUES / (VALUES - self.threshold)
+        return Native(*pointers(*self.weights, self.random), *seen, self.epsilon, scale, *sizes, *buffers)
+
+    def places(self, n: int, t: int) -> list[int]:
+        """Where `kept`, `normal`, `found` and `more` of sublayer.c begin, and where the last one ends."""
+        assert self.weights[0] is not None
+        rows, heads = n * t, self.heads
+        more = heads.number * (t + -t % NARROW) if heads else 0 if self.rectified else self.wide
+        sizes = (2, len(self.weights[0]), self.middle if heads else 0, more)
+        return [rows * end for end in accumulate(sizes, initial=0)]
+
+
+def pointers(*tensors: Tensor | None) -> list[int | None]:
+    return [None if x is None else x.data_ptr() for x in tensors]
+
+
+class Chain(torch.autograd.Function):
+    """Sub-layer after sub-layer; further results are W₁ LN(z) + b₁ of those that attend."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, z: Float32[Tensor, "n t d"], sublayers: Sequence[Sublayer], *weights: Tensor | None
+    ) -> tuple[Float32[Tensor, "n t _"], ...]:
+        assert library
+        z = z.contiguous()
+        n, t, _ = z.shape
+        outs = [torch.empty_like(z) for _ in sublayers]
+        inners = [z.new_empty(n, t, each.wide) for each in sublayers]
+        ends = list(accumulate((each.places(n, t)[-1] for each in sublayers), initial=0))
+        room = z.new_empty(ends[-1])
+        parts = zip(sublayers, outs, inners, ends[:-1], strict=True)
+        chain = (Native * len(sublayers))(
+            *(each.native(z, out, inner, room.data_ptr() + 4 * end) for each, out, inner, end in parts)
+        )
+        check(library.chain_forwards(SGEMM, z.data_ptr(), ctypes.addressof(chain), len(chain)))
+        ctx.save_for_backward(z, room, *inners, *outs[:-1], *weights)
+        ctx.sublayers, ctx.chain = sublayers, chain
+        ctx.set_materialize_grads(False)
+        return outs[-1], *(inner for inner, each in zip(inners, sublayers, strict=True) if each.heads)
+
+    @staticmethod
+    @once_differentiable
+    def backward(
+        ctx: Any, g: Float32[Tensor, "n t d"] | None, *of_inners: Float32[Tensor, "n t qkv"] | None
+    ) -> tuple[Tensor | None, ...]:
+        assert library
+        z, *_ = saved = ctx.saved_tensors
+        chain, count = ctx.chain, len(ctx.chain)
+        weights = saved[len(saved) - count * WEIGHTS :]
+        g = torch.zeros_like(z) if g is None else g.contiguous()
+        dz, found = torch.empty_like(z), [None if x is None else torch.empty_like(x) for x in weights]
+        past = [None if x is None else x.contiguous() for x in of_inners]
+        given = iter(past)
+        for place, (each, native) in enumerate(zip(ctx.sublayers, chain, strict=True)):
+            native.into = (POINTER * 7)(None, *pointers(*found[place * WEIGHTS : (place + 1) * WEIGHTS]))
+            native.past_inner = pointers(next(given))[0] if each.heads else None
+        widest = max(native.wide + native.middle for native in chain)
+        room = z.new_empty(z.numel() // z.shape[2] * (4 * z.shape[2] + widest))
+        places = pointers(dz, room, g, z)
+        check(library.chain_backwards(SGEMM, *places, ctypes.addressof(chain), count))
+        return dz, None, *found
+
+
+def chain(z: Float32[Tensor, "n t d"], sublayers: Sequence[Sublayer]) -> tuple[Float32[Tensor, "n t _"], ...]:
+    """z after all of them, and the queries, keys and values of those that attend, side by side."""
+    weights = [weight for each in sublayers for weight in each.weights]
+    found: tuple[Tensor, ...] = Chain.apply(z, sublayers, *weights)  # type: ignore[no-untyped-call]
+    return found
