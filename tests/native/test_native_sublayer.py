@@ -12,7 +12,7 @@ from regard.layers.norm import LayerNorm
 from regard.layers.positions import sinusoids
 from regard.layers.relations import Relative
 from regard.layers.residual import PostNorm, PreNorm
-from regard.layers.sublayers import feed, look
+from regard.layers.sublayers import feed, look, pass_through
 from regard.native.sublayer import SUITS
 
 pytestmark = pytest.mark.skipif(not SUITS, reason="the modules are as fast on this processor, and used instead")
@@ -150,3 +150,28 @@ def test_what_it_cannot_take_goes_through_the_modules():
     y, seen = look(noise(), (around(), inside), past, None, Relative())
     assert "Chain" not in type(y.grad_fn).__name__
     assert seen.keys.shape[2] == T + 3
+
+
+@pytest.mark.parametrize("p", [0.0, 0.4])
+def test_a_chain_of_layers_is_one_layer_after_the_other(p):
+    layers = [((around(p), attention()), (around(p), FeedForward(WIDTH, 20, gelu))) for _ in range(3)]
+    modules = [module for layer in layers for half in layer for module in half]
+
+    def run(z):
+        pasts = [first[1].begin(z) for first, _ in layers]
+        relative = Relative(angles=sinusoids(T, 4).to(z.dtype))
+        y, seen = pass_through(z, layers, pasts, None, relative)
+        return torch.cat([y, *(each.values.transpose(1, 2).flatten(2) for each in seen)])
+
+    ours, theirs = (results(modules, run, dtype)[0] for dtype in (torch.float32, torch.float64))
+    for x, y in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(x.double(), y, rtol=1e-3, atol=1e-4)
+
+
+def test_a_layer_that_somebody_watches_takes_the_whole_chain_apart():
+    layers = [((around(), attention()), (around(), FeedForward(WIDTH, 20, gelu))) for _ in range(2)]
+    seen = []
+    layers[1][0][1].kernel.register_forward_hook(lambda *_: seen.append(1))
+    z = noise()
+    pass_through(z, layers, [first[1].begin(z) for first, _ in layers], None, Relative())
+    assert seen == [1]
