@@ -53,8 +53,6 @@ COMPILED = {  # scopes whose own time is that of a compiled function
     "AttentionBackward": ATTENTION,
     "DropAdd": ELEMENTWISE,
     "DropAddBackward": ELEMENTWISE,
-    "Chain": MATMUL,  # of all that a chain does, four fifths are products
-    "ChainBackward": MATMUL,
     "Turned": ELEMENTWISE,
     "TurnedBackward": ELEMENTWISE,
 }
@@ -126,7 +124,7 @@ def shares(action: Callable[[], object]) -> dict[str, float]:
 
 @contextmanager
 def watched(speaker: SequenceToSequence) -> Iterator[None]:
-    """Every call of `Native` is a scope, and the decoder goes layer by layer, or its parts could not be told apart."""
+    """Every call of `Native` is a scope, and both go layer by layer, or their parts could not be told apart."""
 
     def scope(name: str, plain: Callable[..., Any]) -> Callable[..., Any]:
         def call(*given: Any) -> Any:
@@ -138,7 +136,8 @@ def watched(speaker: SequenceToSequence) -> Iterator[None]:
     with ExitStack() as stack:
         for name in NATIVE:
             stack.enter_context(patch.object(Native, name, scope(name, getattr(Native, name))))
-        stack.enter_context(patch.object(speaker.decoder, "weights", None))
+        for part in (speaker.encoder, speaker.decoder):
+            stack.enter_context(patch.object(part, "weights", None))
         yield
 
 
