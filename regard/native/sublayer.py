@@ -98,9 +98,8 @@ class Sublayer:
         """With what else it remembers from `room` on."""
         (n, t, width), middle, heads = z.shape, self.middle, self.heads
         attending = (heads.number, middle // heads.number, n, heads.causal) if heads else (0, 0, n, False)
-        attending = (*attending, self.rectified)
         seen = pointers(heads.mask, heads.angles) if heads else (None, None)
-        sizes = (self.threshold, n * t, width, self.wide, middle, *attending)
+        sizes = (self.threshold, n * t, width, self.wide, middle, *attending, self.rectified)
         kept, normal, found, more = (room + 4 * place for place in self.places(n, t)[:-1])
         inside = inner.data_ptr()
         buffers = (out.data_ptr(), kept, normal, inside, more, found if heads else inside)
