@@ -209,7 +209,10 @@ def equal(measured: Mapping[str, Measured]) -> float:
 
 # ---------------------------------------------------------------- one sentence
 def latency(shape: Shape, test: TestSet, started: Sequence[Player]) -> dict[str, float]:
-    """Milliseconds of a single sentence, beam 1, sentence by sentence in turns; the first few do not count."""
+    """Milliseconds of a single sentence, beam 1, sentence by sentence in turns; the first few do not count.
+
+    The ratio is of the whole vocabulary, each in its better form: a shortlist has its own lines.
+    """
     say("  one sentence at a time ...")
     asked = [player for player in started if player.name.startswith((OURS, FP32))]
     times: dict[str, list[float]] = {player.name: [] for player in asked}
@@ -223,6 +226,6 @@ def latency(shape: Shape, test: TestSet, started: Sequence[Player]) -> dict[str,
         label = re.sub(r"\d+×1$", "1×1", name)  # of several workers but one has something to do
         found[f"one sentence, beam 1, {label}: p50, ms"] = statistics.median(values)
         found[f"one sentence, beam 1, {label}: p95, ms"] = statistics.quantiles(values, n=20)[-1]
-    theirs = [statistics.median(values) for name, values in times.items() if name.startswith(FP32)]
-    ours = [statistics.median(values) for name, values in times.items() if name.startswith(OURS)]
+    peers = by_peer(times)
+    theirs, ours = ([statistics.median(times[label]) for label in peers.get(name, [])] for name in (FP32, OURS))
     return found | ({"latency_vs_ctranslate2": min(theirs) / min(ours)} if theirs else {})
