@@ -23,9 +23,10 @@ MODELS = FAMILIES | {
 
 
 @pytest.fixture(autouse=True)
-def attention_by_torch(monkeypatch):
-    """Its counter sees nothing of what attention.c does."""
+def all_by_torch(monkeypatch):
+    """Its counter sees nothing of what C does."""
     monkeypatch.setattr("regard.native.attention.PAYS", False)
+    monkeypatch.setattr("regard.native.sublayer.SUITS", False)
 
 
 def counted(options, source: int, target: int) -> int:

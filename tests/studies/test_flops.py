@@ -14,8 +14,8 @@ VOCABULARY, SOURCE, TARGET, ROWS = 50, 7, 5, 2
 
 
 @pytest.fixture(autouse=True)
-def attention_by_torch(monkeypatch):
-    """Its counter sees nothing of what attention.c does."""
+def all_by_torch(monkeypatch):
+    """Its counter sees nothing of what C does."""
     monkeypatch.setattr("regard.native.attention.PAYS", False)
     monkeypatch.setattr("regard.native.sublayer.SUITS", False)
 
