@@ -56,67 +56,91 @@ typedef struct {
     float scale;
 } words;
 
-/* The rows that still grow, and what they need. */
+/* The rows that still grow, and what they need. A row begins at a step of its own: as soon as one ends, the next sentence
+takes its place, so that products have as many rows as they can for as long as there are sentences. */
 typedef struct {
-    int64_t count, length;
-    int32_t *sentence, *origin, *parent;
+    int64_t count, step, oldest; /* rows, this step, and the first one that some row still reads */
+    int64_t next, last, longest; /* the next sentence, the end of them all, the most tokens of one */
+    int32_t *sentence, *origin, *begun, *since; /* since: `begun`, counted from `oldest` */
     int64_t *token, *place;
-    float *x, *y, *largest;
-    float **packed;      /* of every step so far */
-    int64_t *rows;       /* that each of them had */
+    float *x, *y, *largest, *angles;
+    float **packed, **spare; /* of the steps that are read, step t at t mod longest; room that is free again */
+    int64_t spares;
     const float **steps; /* as `decode` asks for them */
 } growing;
 
-/* One number more for every row: whom it descends from, with itself for this step. */
-STATIC_INLINE void descend(growing *g, int32_t *to) {
-    for (int64_t r = 0; r < g->count; r++) {
-        memcpy(to + r * g->length, g->origin + g->parent[r] * (g->length - 1), (size_t)(g->length - 1) * sizeof *to);
-        to[r * g->length + g->length - 1] = (int32_t)r;
+/* New rows for sentences that wait, as many as there is room for. */
+static void begin(const words *w, growing *g) {
+    for (; g->count < TOGETHER && g->next < g->last; g->count++) {
+        g->sentence[g->count] = (int32_t)g->next++;
+        g->begun[g->count] = (int32_t)g->step;
+        g->token[g->count] = w->bos;
     }
 }
 
 /* What the first layer reads: the token's vector with its position, perhaps its norm. */
 STATIC_INLINE void enter(const stack *s, const words *w, growing *g) {
-    const float *position = w->positions + (g->length - 1) * s->d;
-    for (int64_t r = 0; r < g->count; r++)
-        for (int64_t i = 0; i < s->d; i++) g->x[r * s->d + i] = w->scale * w->table[g->token[r] * s->d + i];
-    if (w->gain) {
-        norm(g->y, g->x, position, w->gain, w->shift, g->count, s->d, s->epsilon);
-        return;
+    for (int64_t r = 0; r < g->count; r++) {
+        const int64_t at = g->step - g->begun[r];
+        const float *position = w->positions + at * s->d, *vector = w->table + g->token[r] * s->d;
+        float *x = g->x + r * s->d, *y = g->y + r * s->d;
+        g->origin[r * g->longest + at] = (int32_t)r;
+        if (w->angles) memcpy(g->angles + r * s->width, w->angles + at * s->width, (size_t)s->width * sizeof *x);
+        for (int64_t i = 0; i < s->d; i++) x[i] = w->scale * vector[i];
+        if (w->gain)
+            norm(y, x, position, w->gain, w->shift, 1, s->d, s->epsilon);
+        else
+            for (int64_t i = 0; i < s->d; i++) y[i] = x[i] += position[i];
     }
-    for (int64_t r = 0; r < g->count; r++)
-        for (int64_t i = 0; i < s->d; i++) g->y[r * s->d + i] = g->x[r * s->d + i] += position[i];
+}
+
+/* Room for the keys of this step, and an end to that of steps which no row reads any more. */
+static float *remember(const stack *s, growing *g) {
+    int64_t oldest = g->step;
+    for (int64_t r = 0; r < g->count; r++) oldest = g->begun[r] < oldest ? g->begun[r] : oldest;
+    for (; g->oldest < oldest; g->oldest++) {
+        float **const read = g->packed + g->oldest % g->longest;
+        g->spare[g->spares++] = *read;
+        *read = NULL;
+    }
+    for (int64_t r = 0; r < g->count; r++) g->since[r] = (int32_t)(g->begun[r] - oldest);
+    const int64_t all = s->heads * s->width, length = g->step - oldest + 1;
+    float *mine = g->spares ? g->spare[--g->spares] : malloc((size_t)(s->layers * TOGETHER * 3 * all) * sizeof *mine);
+    g->packed[g->step % g->longest] = mine;
+    for (int64_t l = 0; l < s->layers && mine; l++)
+        for (int64_t t = 0; t < length; t++)
+            g->steps[l * length + t] = g->packed[(oldest + t) % g->longest] + (l * TOGETHER * 3 + 1) * all;
+    return mine;
 }
 
 /* All layers, and the likeliest column of every row. */
 static int look(const stack *s, const sources *read, const words *w, growing *g) {
-    const int64_t all = s->heads * s->width, length = g->length;
-    float *packed = g->packed[length - 1] = malloc((size_t)(s->layers * g->count * 3 * all) * sizeof *packed);
-    g->rows[length - 1] = g->count;
-    for (int64_t l = 0; l < s->layers; l++)
-        for (int64_t t = 0; t < length; t++) g->steps[l * length + t] = g->packed[t] + (l * g->rows[t] * 3 + 1) * all;
-    const float *angles = w->angles ? w->angles + (length - 1) * s->width : NULL;
+    float *packed = remember(s, g);
+    const past before = {g->steps, g->origin, g->since, g->step - g->oldest + 1, g->longest};
     return packed &&
-           decode(s, read, g->x, g->y, packed, g->steps, g->origin, g->sentence, angles, g->count, length, 0, g->count) &&
+           decode(s, read, &before, g->x, g->y, packed, g->sentence, w->angles ? g->angles : NULL, 1, TOGETHER, 0, g->count) &&
            largest_of_product(g->largest, g->place, g->y, w->panels, w->bias, w->banned, w->bans, s->d, w->columns, 0,
                               g->count);
 }
 
 /* Takes over the tokens; rows that end, or have met their limit, leave. A sentence without a finite number leaves with -1
 tokens. */
-static void take(const words *w, growing *g, int64_t *written, int64_t *lengths, const int64_t *limits, int64_t longest) {
+static void take(const words *w, growing *g, int64_t *written, int64_t *lengths, const int64_t *limits) {
     int64_t left = 0;
     for (int64_t r = 0; r < g->count; r++) {
         const int64_t mine = g->sentence[r], token = w->ids ? w->ids[g->place[r]] : g->place[r];
+        const int64_t length = g->step - g->begun[r] + 1;
         const int finite = isfinite(g->largest[r]);
-        written[mine * longest + g->length - 1] = token;
-        if (!finite || token == w->eos || g->length == limits[mine]) {
-            lengths[mine] = finite ? g->length : -1;
+        written[mine * g->longest + length - 1] = token;
+        if (!finite || token == w->eos || length == limits[mine]) {
+            lengths[mine] = finite ? length : -1;
             continue;
         }
-        g->sentence[left] = (int32_t)mine, g->token[left] = token, g->parent[left++] = (int32_t)r;
+        g->sentence[left] = (int32_t)mine, g->token[left] = token, g->begun[left] = g->begun[r];
+        memmove(g->origin + left++ * g->longest, g->origin + r * g->longest, (size_t)length * sizeof *g->origin);
     }
     g->count = left;
+    g->step++;
 }
 
 /* For the sentences first..last-1 the likeliest token after those before it, until the end token or limits[sentence]
@@ -124,34 +148,34 @@ tokens: written[sentence, longest], of which lengths[sentence] are written. */
 VISIBLE int greedy(
     const stack *s, const sources *read, const words *w, int64_t *written, int64_t *lengths, const int64_t *limits,
     int64_t longest, int64_t first, int64_t last) {
-    const size_t rows = (size_t)(last - first), all = (size_t)longest;
-    growing g = {.count = last - first,
-                 .sentence = malloc((rows + 1) * sizeof(int32_t)),
-                 .parent = malloc((rows + 1) * sizeof(int32_t)),
-                 .token = malloc((rows + 1) * sizeof(int64_t)),
-                 .place = malloc((rows + 1) * sizeof(int64_t)),
-                 .x = malloc((rows + 1) * (size_t)s->d * sizeof(float)),
-                 .y = malloc((rows + 1) * (size_t)s->d * sizeof(float)),
-                 .largest = malloc((rows + 1) * sizeof(float)),
+    const size_t all = (size_t)longest + 1, d = (size_t)s->d;
+    growing g = {.next = first, .last = last, .longest = longest,
+                 .sentence = malloc(TOGETHER * sizeof(int32_t)),
+                 .origin = malloc(TOGETHER * all * sizeof(int32_t)),
+                 .begun = malloc(TOGETHER * sizeof(int32_t)),
+                 .since = malloc(TOGETHER * sizeof(int32_t)),
+                 .token = malloc(TOGETHER * sizeof(int64_t)),
+                 .place = malloc(TOGETHER * sizeof(int64_t)),
+                 .x = malloc(TOGETHER * d * sizeof(float)),
+                 .y = malloc(TOGETHER * d * sizeof(float)),
+                 .largest = malloc(TOGETHER * sizeof(float)),
+                 .angles = malloc(TOGETHER * (size_t)s->width * sizeof(float)),
                  .packed = calloc(all, sizeof(float *)),
-                 .rows = malloc(all * sizeof(int64_t)),
+                 .spare = calloc(all, sizeof(float *)),
                  .steps = malloc(all * (size_t)s->layers * sizeof(float *))};
-    int done = g.sentence && g.parent && g.token && g.place && g.x && g.y && g.largest && g.packed && g.rows && g.steps;
-    for (int64_t r = 0; r < g.count && done; r++)
-        g.sentence[r] = (int32_t)(first + r), g.parent[r] = (int32_t)r, g.token[r] = w->bos;
-    while (done && g.count) {
-        g.length++;
-        int32_t *origin = malloc((size_t)(g.count * g.length) * sizeof *origin);
-        done = origin != NULL;
-        if (done) descend(&g, origin);
-        free(g.origin);
-        g.origin = origin;
-        if (done) enter(s, w, &g);
-        done = done && look(s, read, w, &g);
-        if (done) take(w, &g, written, lengths, limits, longest);
+    int done = g.sentence && g.origin && g.begun && g.since && g.token && g.place && g.x && g.y && g.largest && g.angles &&
+               g.packed && g.spare && g.steps;
+    while (done) {
+        begin(w, &g);
+        if (!g.count) break;
+        enter(s, w, &g);
+        done = look(s, read, w, &g);
+        if (done) take(w, &g, written, lengths, limits);
     }
-    for (int64_t t = 0; t < g.length && g.packed; t++) free(g.packed[t]);
-    void *const taken[] = {g.sentence, g.origin, g.parent, g.token, g.place, g.x, g.y, g.largest, g.packed, g.rows, g.steps};
+    for (int64_t t = 0; t < longest && g.packed; t++) free(g.packed[t]);
+    while (g.spares) free(g.spare[--g.spares]);
+    void *const taken[] = {g.sentence, g.origin, g.begun, g.since, g.token, g.place, g.x, g.y, g.largest, g.angles,
+                           g.packed, g.spare, g.steps};
     for (size_t i = 0; i < sizeof taken / sizeof *taken; i++) free(taken[i]);
     return done;
 }

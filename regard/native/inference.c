@@ -38,16 +38,19 @@ STATIC_INLINE void attend(
     }
 }
 
-/* Row r reads, of every step, the entry of the row that it descends from: steps[t] + origin[r, t] * stride. */
+/* Row r of those from `first` on reads, of each of its steps, the entry of the row that it descends from. */
 STATIC_INLINE int read_past(
-    float *out, const float *q, int64_t q_stride, const float *const *steps, const int32_t *origin, int64_t rows,
-    int64_t length, int64_t stride, int64_t heads, int64_t width) {
-    const float **entries = malloc((size_t)(length + 1) * sizeof *entries);
-    float *scores = malloc((size_t)(length * heads + 1) * sizeof *scores);
+    float *out, const float *q, int64_t q_stride, const past *before, int64_t layer, int64_t first, int64_t rows,
+    int64_t stride, int64_t heads, int64_t width) {
+    const float *const *steps = before->steps + layer * before->length;
+    const float **entries = malloc((size_t)(before->length + 1) * sizeof *entries);
+    float *scores = malloc((size_t)(before->length * heads + 1) * sizeof *scores);
     if (entries && scores)
         for (int64_t r = 0; r < rows; r++) {
-            for (int64_t t = 0; t < length; t++) entries[t] = steps[t] + origin[r * length + t] * stride;
-            attend(out + r * heads * width, q + r * q_stride, entries, length, heads, width, heads * width, scores);
+            const int32_t *origin = before->origin + (first + r) * before->reach;
+            const int64_t from = before->begun ? before->begun[first + r] : 0, count = before->length - from;
+            for (int64_t i = 0; i < count; i++) entries[i] = steps[from + i] + origin[i] * stride;
+            attend(out + r * heads * width, q + r * q_stride, entries, count, heads, width, heads * width, scores);
         }
     int done = entries && scores;
     free(entries);
@@ -76,7 +79,8 @@ STATIC_INLINE int read_memory(
 VISIBLE EVERY_PROCESSOR int attend_past(
     float *out, const float *q, int64_t q_stride, const float *const *steps, const int32_t *origin, int64_t rows,
     int64_t length, int64_t stride, int64_t heads, int64_t width) {
-    return read_past(out, q, q_stride, steps, origin, rows, length, stride, heads, width);
+    const past before = {steps, origin, NULL, length, length};
+    return read_past(out, q, q_stride, &before, 0, 0, rows, stride, heads, width);
 }
 
 VISIBLE EVERY_PROCESSOR int attend_memory(
@@ -99,27 +103,26 @@ EVERY_PROCESSOR void norm(
 enum { PACKED, PACKED_BIAS, JOINT_1, QUERY = JOINT_1 + JOINT, QUERY_BIAS, JOINT_2, INNER = JOINT_2 + JOINT, INNER_BIAS,
        JOINT_3, WEIGHTS = JOINT_3 + JOINT };
 
-#define BLOCK 96 /* rows go through all layers together: what is computed for them stays in the second cache */
-
 EVERY_PROCESSOR int decode(
-    const stack *s, const sources *read, float *x, float *y, float *packed, const float *const *steps,
-    const int32_t *origin, const int32_t *sentence, const float *angles, int64_t n, int64_t length, int64_t first,
-    int64_t last) {
+    const stack *s, const sources *read, const past *before, float *x, float *y, float *packed, const int32_t *sentence,
+    const float *angles, int64_t scattered, int64_t n, int64_t first, int64_t last) {
     const int64_t all = s->heads * s->width, d = s->d;
     const int64_t apart = s->inner + PANEL; /* rows a power of two apart would meet in the cache */
-    float *found = malloc((size_t)(BLOCK * (2 * all + apart)) * sizeof *found);
-    float *q = found + BLOCK * all, *hidden = q + BLOCK * all;
+    float *found = malloc((size_t)(TOGETHER * (2 * all + apart)) * sizeof *found);
+    float *q = found + TOGETHER * all, *hidden = q + TOGETHER * all;
     int done = found != NULL;
-    for (; first < last && done; first += BLOCK) {
-        const int64_t rows = last - first < BLOCK ? last - first : BLOCK;
-        const int32_t *from = origin + first * length, *whose = sentence + first;
+    for (; first < last && done; first += TOGETHER) {
+        const int64_t rows = last - first < TOGETHER ? last - first : TOGETHER;
+        const int32_t *whose = sentence + first;
+        const float *turns = scattered ? angles + first * s->width : angles;
         float *stream = x + first * d, *normed = y + first * d;
         for (int64_t l = 0; l < s->layers && done; l++) {
             const float *const *w = s->weights + l * WEIGHTS;
             float *own = packed + (l * n + first) * 3 * all;
             multiply(own, 3 * all, normed, d, w[PACKED], w[PACKED_BIAS], rows, d, 3 * all, -INFINITY);
-            if (angles) turn_each(own, own, angles, rows, 1, 3 * all, 2 * s->heads, s->width, 1.0f);
-            done = read_past(found, own, 3 * all, steps + l * length, from, rows, length, 3 * all, s->heads, s->width);
+            if (angles)
+                turn_each(own, own, turns, rows, scattered ? rows : 1, 3 * all, 2 * s->heads, s->width, 1.0f);
+            done = read_past(found, own, 3 * all, before, l, first, rows, 3 * all, s->heads, s->width);
             join(s, stream, normed, found, all, w + JOINT_1, rows, all);
             multiply(q, all, normed, d, w[QUERY], w[QUERY_BIAS], rows, d, all, -INFINITY);
             done = done && read_memory(found, q, all, read->memory[l], whose, read->places, read->counts, rows,

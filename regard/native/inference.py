@@ -56,6 +56,15 @@ class ReadFrom(ctypes.Structure):
     _fields_: ClassVar = [("memory", POINTER), ("places", POINTER), ("counts", POINTER), ("most", NUMBER)]
 
 
+class Past(ctypes.Structure):
+    """`past` of stack.h."""
+
+    _fields_: ClassVar = [
+        *[(name, POINTER) for name in ("steps", "origin", "begun")],
+        *[(name, NUMBER) for name in ("length", "reach")],
+    ]
+
+
 class WordsOf(ctypes.Structure):
     """`words` of greedy.c."""
 
@@ -149,7 +158,7 @@ class Native:
         self._norm = library.norm
         self._norm.argtypes = [*[POINTER] * 5, NUMBER, NUMBER, REAL]
         self._decode, self._multiply = library.decode, library.multiply
-        self._decode.argtypes = [*[POINTER] * 9, *[NUMBER] * 4]
+        self._decode.argtypes = [*[POINTER] * 8, *[NUMBER] * 4]
         self._multiply.argtypes = [POINTER, NUMBER, POINTER, NUMBER, POINTER, POINTER, *[NUMBER] * 3, REAL]
         self._best_of, self._largest_of = library.best_of_product, library.largest_of_product
         self._best_of.argtypes = [*[POINTER] * 9, *[NUMBER] * 7]
@@ -230,14 +239,15 @@ class Native:
         """
         (n, length), layers = origin.shape, len(steps)
         packed = x.new_empty(layers, n, 3 * weights.all_heads)
-        before = [[step.data_ptr() for step in past] for past in steps]
+        made = [[step.data_ptr() for step in past] for past in steps]
         own = [packed.data_ptr() + 4 * place * packed.stride(0) for place in range(layers)]
-        keys = [at + 4 * weights.all_heads for past, mine in zip(before, own, strict=True) for at in (*past, mine)]
+        keys = [at + 4 * weights.all_heads for past, mine in zip(made, own, strict=True) for at in (*past, mine)]
         read, _memory = sources.read_from()
+        pointers = (POINTER * len(keys))(*keys)
+        before = Past(ctypes.addressof(pointers), origin.data_ptr(), None, length, length)
         fixed = (
-            ctypes.byref(weights.stack), ctypes.byref(read), x.data_ptr(), y.data_ptr(), packed.data_ptr(),
-            (POINTER * len(keys))(*keys), origin.data_ptr(), sentence.data_ptr(),
-            None if angles is None else angles.data_ptr(), n, length,
+            ctypes.byref(weights.stack), ctypes.byref(read), ctypes.byref(before), x.data_ptr(), y.data_ptr(),
+            packed.data_ptr(), sentence.data_ptr(), None if angles is None else angles.data_ptr(), False, n,
         )  # fmt: skip
         return checked(packed, in_shares(n, 1, lambda first, last: self._decode(*fixed, first, last)))
 

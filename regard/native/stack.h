@@ -22,6 +22,7 @@ typedef struct {
     int64_t most;
 } sources;
 
+#define TOGETHER 96 /* rows of a decoder that go through all layers together: what they become stays in the second cache */
 #define JOINT 4 /* weights of a joint: the last product of a sub-layer with its bias, gain and shift of the norm behind */
 
 /* x + bias, written over x, and its layer norm; `out` may be x. */
@@ -50,15 +51,22 @@ STATIC_INLINE void join(
     if (s->post) memcpy(x, y, (size_t)(rows * s->d) * sizeof *x);
 }
 
-/* One token of the rows first..last-1 of n through all layers of a decoder: y holds what the first layer reads and
-receives what the last one gives; the stream x is written over.
+/* What rows have seen before: steps[layer, t] are the keys of the rows of step t, and row r descends from the rows
+origin[r, i] of its own steps, which are the last `length` ones, or with `begun` those from begun[r] on. */
+typedef struct {
+    const float *const *steps;
+    const int32_t *origin, *begun;
+    int64_t length, reach; /* reach: numbers in a row of `origin` */
+} past;
 
-steps[layer, t] are the keys of step t; those of this step, the last, lie in packed[layer], which is filled here. Of step
-t, row r descends from row origin[r, t]; sentence[r] is what it translates, `angles` are those of its position. */
+/* One token of the rows first..last-1 through all layers of a decoder: y holds what the first layer reads and receives
+what the last one gives; the stream x is written over.
+
+The keys of this step, the last of `before`, lie in packed[layer, n], which is filled here. sentence[r] is what row r
+translates; `angles` are those of its position, in one row for all or, with `scattered`, in a row for each. */
 VISIBLE int decode(
-    const stack *s, const sources *read, float *x, float *y, float *packed, const float *const *steps,
-    const int32_t *origin, const int32_t *sentence, const float *angles, int64_t n, int64_t length, int64_t first,
-    int64_t last);
+    const stack *s, const sources *read, const past *before, float *x, float *y, float *packed, const int32_t *sentence,
+    const float *angles, int64_t scattered, int64_t n, int64_t first, int64_t last);
 
 /* x + bias, written over x, and its layer norm; `out` may be x. */
 VISIBLE void norm(

@@ -430,6 +430,19 @@ def test_rows_that_end_leave_the_others_as_they_were(plain, monkeypatch):
         assert written(swift, memory, limits, never=[EOS]) == expected
 
 
+@pytest.mark.parametrize("name", ["sinusoids before the norm", "rotary", "one head, post-norm"])
+def test_sentences_that_wait_take_the_places_of_those_that_end(name):
+    """Three times as many as grow at a time: each begins at a step of its own, and none notices the others."""
+    model, count = build(**VARIANTS[name]), 300
+    memory, limits = (
+        encode(model, [SOURCES[i % 3][: 1 + i % 5] for i in range(count)]),
+        [1 + 7 * i % 23 for i in range(count)],
+    )
+    swift = SwiftDecoder(model.decoder, native)
+    for never in ([PAD], [PAD, EOS]):
+        assert written(swift, memory, limits, never=never) == written(model.decoder, memory, limits, never=never)
+
+
 def test_a_sentence_whose_numbers_are_not_finite_is_named_and_alone(plain):
     memory, swift = encode(plain, SOURCES), SwiftDecoder(plain.decoder, native)
     memory.values[1] = torch.nan
