@@ -82,6 +82,23 @@ def cut(
     return pieces
 
 
+def divide(
+    rows: Int[np.ndarray, " rows"], lengths: Int[np.ndarray, "examples 2"], parts: int
+) -> list[Int[np.ndarray, " _"]]:
+    """A batch in at most so many parts of about as many cells each, those with like differences of the sides together.
+
+    A part is then padded less than the whole: no longer source is beside the longest target.
+    """
+    if parts < 2 or len(rows) < 2:
+        return [rows]
+    rows = rows[np.argsort(lengths[rows, 0] - lengths[rows, 1], kind="stable")]
+    counts = np.arange(1, len(rows))
+    before, behind = (counts * np.maximum.accumulate(lengths[some])[:-1].sum(1) for some in (rows, rows[::-1]))
+    first = parts // 2
+    cut = 1 + int(np.argmin(np.maximum(before / first, behind[::-1] / (parts - first))))
+    return divide(rows[:cut], lengths, first) + divide(rows[cut:], lengths, parts - first)
+
+
 def padding(plan: Sequence[Int[np.ndarray, " _"]], lengths: Int[np.ndarray, "examples 2"]) -> float:
     """Share of the cells of all batches, source and target together, that hold no token."""
     cells = sum(cells_of(rows, lengths) for rows in plan)

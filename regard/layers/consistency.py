@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from regard.layers.loss import smoothed_cross_entropy
+from regard.layers.loss import once, smoothed_cross_entropy
 from regard.native.training import fits, kernels
 
 CHUNK = 256  # rows of each pass whose logits exist at a time
@@ -70,8 +70,7 @@ class ProjectedConsistency(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, scale: Float[Tensor, ""], _: Any) -> tuple[Tensor | None, ...]:
-        dx, dw, db = ctx.gradients
-        return dx * scale, dw * scale, None if db is None else db * scale, None, None, None
+        return *once(ctx, scale), None, None, None
 
 
 def differentiate(

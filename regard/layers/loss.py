@@ -54,6 +54,17 @@ def differentiate(
     return total
 
 
+def once(ctx: Any, scale: Float[Tensor, ""]) -> tuple[Tensor | None, ...]:
+    """`ctx.gradients` times the gradient of their loss, written over them and forgotten here: no copy is made."""
+    gradients: tuple[Tensor | None, ...] = ctx.gradients
+    del ctx.gradients
+    if scale != 1:  # whoever calls `backward` of a loss has 1
+        for gradient in gradients:
+            if gradient is not None:
+                gradient *= scale
+    return gradients
+
+
 CHUNK = 512  # rows of logits that exist at a time: they stay in cache, and their memory is used again
 
 
@@ -73,15 +84,15 @@ class ProjectedCrossEntropy(torch.autograd.Function):
         targets: Int[Tensor, " rows"],
         smoothing: float,
     ) -> Float[Tensor, ""]:
-        dx, dw = torch.empty_like(x), torch.zeros_like(weight)
+        dx, dw = torch.empty_like(x), torch.empty_like(weight)
         db = None if bias is None else torch.zeros_like(bias)
         total = x.new_zeros(())
         parts = zip(*(torch.split(part, CHUNK) for part in (x, targets, dx)), strict=True)
-        for rows, wanted, dx_rows in parts:
+        for place, (rows, wanted, dx_rows) in enumerate(parts):
             logits = rows @ weight.mT if bias is None else torch.addmm(bias, rows, weight.mT)
             total += differentiate(logits, wanted, smoothing)
             torch.mm(logits, weight, out=dx_rows)
-            dw.addmm_(logits.mT, rows)
+            dw.addmm_(logits.mT, rows, beta=min(place, 1))  # 0: what was there before does not count
             if db is not None:
                 db += logits.sum(0)
         ctx.gradients = dx, dw, db
@@ -89,8 +100,7 @@ class ProjectedCrossEntropy(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, scale: Float[Tensor, ""]) -> tuple[Tensor | None, ...]:
-        dx, dw, db = ctx.gradients
-        return dx * scale, dw * scale, None if db is None else db * scale, None, None
+        return *once(ctx, scale), None, None
 
 
 def projected_cross_entropy(

@@ -126,31 +126,60 @@ EVERY_PROCESSOR static void rectify(float *restrict x, const float *restrict bia
     }
 }
 
-/* g stays where x, the result of `rectify`, is above zero. */
-EVERY_PROCESSOR static void rectify_back(float *restrict g, const float *restrict x, int64_t count) {
-    for (int64_t i = 0; i < count; i++) g[i] = x[i] > 0.0f ? g[i] : 0.0f;
+/* g stays where x, the result of `rectify`, is above zero; what stays is summed by columns. */
+EVERY_PROCESSOR static void rectify_back(
+    float *restrict g, float *restrict sums, const float *restrict x, int64_t rows, int64_t width) {
+    if (sums) memset(sums, 0, (size_t)width * sizeof *sums);
+    for (int64_t r = 0; r < rows; r++, g += width, x += width)
+        if (sums)
+            for (int64_t i = 0; i < width; i++) {
+                g[i] = x[i] > 0.0f ? g[i] : 0.0f;
+                sums[i] += g[i];
+            }
+        else
+            for (int64_t i = 0; i < width; i++) g[i] = x[i] > 0.0f ? g[i] : 0.0f;
 }
 
 EVERY_PROCESSOR static void times(float *restrict g, const float *restrict slope, int64_t count) {
     for (int64_t i = 0; i < count; i++) g[i] *= slope[i];
 }
 
-/* y becomes z + y, without what is dropped of y. */
-EVERY_PROCESSOR static void join(
-    float *restrict y, const float *restrict z, const sublayer *around, int64_t count) {
+/* y becomes z + y + bias, without what is dropped of y + bias. */
+EVERY_PROCESSOR static void join(float *restrict y, const float *restrict z, const sublayer *around) {
+    const int64_t rows = around->rows, width = around->width;
     const uint8_t *restrict bytes = around->bytes;
-    if (bytes)
-        for (int64_t i = 0; i < count; i++) y[i] = z[i] + y[i] * (bytes[i] >= around->threshold ? around->scale : 0.0f);
-    else
-        for (int64_t i = 0; i < count; i++) y[i] += z[i];
+    const int32_t threshold = (int32_t)around->threshold;
+    const float scale = around->scale;
+    add_bias(y, around->b2, bytes ? 0 : rows, width);
+    for (int64_t r = 0; r < rows; r++, y += width, z += width) {
+        if (!bytes)
+            for (int64_t i = 0; i < width; i++) y[i] += z[i];
+        else if (around->b2) {
+            const float *restrict bias = around->b2;
+            for (int64_t i = 0; i < width; i++) y[i] = z[i] + (bytes[i] >= threshold ? scale : 0.0f) * (y[i] + bias[i]);
+        } else
+            for (int64_t i = 0; i < width; i++) y[i] = z[i] + (bytes[i] >= threshold ? scale : 0.0f) * y[i];
+        if (bytes) bytes += width;
+    }
 }
 
-/* The gradient of the y of `join`: g itself, or in `room` what is not dropped of it. */
+/* The gradient of the y of `join`: g itself, or in `room` what is not dropped of it. sums: of its columns, or NULL. */
 EVERY_PROCESSOR static const float *leave(
-    float *restrict room, const float *restrict g, const sublayer *around, int64_t count) {
+    float *restrict room, float *restrict sums, const float *restrict g, const sublayer *around) {
+    const int64_t rows = around->rows, width = around->width;
     const uint8_t *restrict bytes = around->bytes;
-    if (!bytes) return g;
-    for (int64_t i = 0; i < count; i++) room[i] = g[i] * (bytes[i] >= around->threshold ? around->scale : 0.0f);
+    const int32_t threshold = (int32_t)around->threshold;
+    const float scale = around->scale;
+    if (!bytes) {
+        sum_rows(sums, g, rows, width);
+        return g;
+    }
+    if (sums) memset(sums, 0, (size_t)width * sizeof *sums);
+    for (int64_t r = 0; r < rows; r++, g += width, bytes += width) {
+        float *restrict to = room + r * width;
+        for (int64_t i = 0; i < width; i++) to[i] = g[i] * (bytes[i] >= threshold ? scale : 0.0f);
+        for (int64_t i = 0; i < width && sums; i++) sums[i] += to[i];
+    }
     return room;
 }
 
@@ -199,8 +228,7 @@ static int forwards(blas *multiply, const float *z, const sublayer *f) {
     else
         bend(f->inner, f->more, f->b1, f->rows, f->wide);
     apply(multiply, f->out, f->found, f->w2, f->rows, f->middle, f->width);
-    add_bias(f->out, f->b2, f->rows, f->width);
-    join(f->out, z, f, f->rows * f->width);
+    join(f->out, z, f);
     return 1;
 }
 
@@ -208,17 +236,16 @@ static int forwards(blas *multiply, const float *z, const sublayer *f) {
 static int backwards(blas *multiply, float *dz, float *room, const float *g, const float *z, const sublayer *f) {
     const int64_t rows = f->rows;
     float *const dinner = room, *const dx = dinner + rows * f->wide, *const dfound = dx + 2 * rows * f->width;
-    const float *const after = leave(dx + rows * f->width, g, f, rows * f->width);
-    sum_rows(f->into[6], after, rows, f->width);
+    const float *const after = leave(dx + rows * f->width, f->into[6], g, f);
     learn(multiply, f->into[5], after, f->found, rows, f->middle, f->width);
     apply_back(multiply, f->heads ? dfound : dinner, after, f->w2, rows, f->middle, f->width);
     if (f->heads) {
         if (!attend_back(dinner, dfound, f)) return 0;
     } else if (f->rectified)
-        rectify_back(dinner, f->found, rows * f->wide);
+        rectify_back(dinner, f->into[4], f->found, rows, f->wide);
     else
         times(dinner, f->more, rows * f->wide);
-    sum_rows(f->into[4], dinner, rows, f->wide);
+    if (f->heads || !f->rectified) sum_rows(f->into[4], dinner, rows, f->wide);
     learn(multiply, f->into[3], dinner, f->normal, rows, f->width, f->wide);
     apply_back(multiply, dx, dinner, f->w1, rows, f->width, f->wide);
     normalise_back(dz, f->into[1], f->into[2], g, dx, z, f->kept, f->gain, rows, f->width);

@@ -16,8 +16,8 @@ Batch = TypeVar("Batch")  # their tensors
 class Task(Protocol[Plan, Batch]):
     """`batches` and `collate` are pure functions of their arguments and of the seed the task was built with.
 
-    A plan is a sequence of examples, and a part of it (`plan[i::n]`) is a plan too. `collate` and `loss` may run in
-    several threads at once, `loss` with a model for each.
+    A plan is a sequence of examples, and a part of it (`plan[i::n]`, unless the task is `Dividing`) is a plan too.
+    `collate` and `loss` may run in several threads at once, `loss` with a model for each.
 
     A resumed run therefore sees exactly the batches that an uninterrupted one sees.
     """
@@ -27,6 +27,15 @@ class Task(Protocol[Plan, Batch]):
     def collate(self, plan: Plan, epoch: int) -> Batch: ...
     def loss(self, model: nn.Module, batch: Batch) -> Loss: ...
     def evaluate(self, model: nn.Module) -> dict[str, float]: ...
+
+
+@runtime_checkable
+class Dividing(Protocol[Plan]):
+    """A task that knows how to part a plan so that each part is as much work and little of it is for padding."""
+
+    def divide(self, plan: Plan, parts: int) -> list[Plan]:
+        """At most so many plans, none of them empty, of all examples; a pure function of its arguments."""
+        ...
 
 
 @runtime_checkable

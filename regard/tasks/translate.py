@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Bool, Float, Int, Int32
 from torch import Tensor, nn
 
-from regard.data.batches import Share, largest, plan_epoch
+from regard.data.batches import Share, divide, largest, plan_epoch
 from regard.data.corpus import Part
 from regard.data.examples import Example, lengths
 from regard.data.noise import drop_words
@@ -188,6 +188,9 @@ class Translation:
 
     def largest(self) -> Plan:
         return largest(self.batches(0), self.lengths)
+
+    def divide(self, plan: Plan, parts: int) -> list[Plan]:
+        return divide(plan, self.lengths, parts)
 
     def collate(self, plan: Plan, epoch: int) -> Batch:
         batch, links = self.texts(plan, epoch), self.data.links

@@ -17,7 +17,7 @@ from torch import nn
 
 from regard.layers.dropout import Drawing
 from regard.layers.loss import Loss
-from regard.tasks.interface import Task
+from regard.tasks.interface import Dividing, Task
 from regard.training.options import TrainingOptions
 
 Item, Result = TypeVar("Item"), TypeVar("Result")
@@ -38,6 +38,13 @@ def deal(parameters: Sequence[nn.Parameter], hands: int) -> list[list[int]]:
         dealt[lightest].append(place)
         values[lightest] += parameters[place].numel()
     return [sorted(places) for places in dealt]
+
+
+def parts_of(plan: Any, task: Task[Any, Any], count: int) -> list[Any]:
+    """At most so many plans, of about as much work."""
+    if isinstance(task, Dividing):
+        return task.divide(plan, count)
+    return [plan[place::count] for place in range(min(count, len(plan)))]
 
 
 def number(seed: str) -> int:
@@ -114,7 +121,7 @@ class Crew:
                 model.train()
         if not self.pool:
             return self._share(0, plan, epoch)
-        parts = [plan[member :: self.size] for member in range(min(self.size, len(plan)))]
+        parts = parts_of(plan, self.task, self.size)
         losses: list[Loss] = self.map(lambda member: self._share(member, parts[member], epoch), range(len(parts)))
         self.map(lambda places: self._gather(places, len(parts)), self.dealt)
         return sum(losses[1:], losses[0])

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from regard.data.batches import Share, cut, draw, largest, padding, plan_epoch
+from regard.data.batches import Share, cells_of, cut, divide, draw, largest, padding, plan_epoch
 from regard.data.readers import read_parallel
 
 
@@ -153,3 +153,40 @@ def test_the_largest_batch_has_most_cells():
     plan = [np.array([0, 1]), np.array([2]), np.array([3, 3, 3])]  # 18, 18 and 6 cells
     assert largest(plan[1:], lengths).tolist() == [2]
     assert largest([np.array([0, 1, 3]), *plan], lengths).tolist() == [0, 1, 3]
+
+
+@pytest.mark.parametrize("parts", [1, 2, 3, 4])
+def test_a_batch_is_divided_into_even_parts_that_pad_less(parts):
+    lengths = like_multi30k(3_000)
+    plan = plan_epoch(lengths, [Share(3_000)], 2048, seed=1, epoch=0)
+    whole = [rows for rows in plan if len(rows) >= 40]
+    found = [divide(rows, lengths, parts) for rows in whole]
+    for rows, some in zip(whole, found, strict=True):
+        assert len(some) == parts
+        assert flat(some) == sorted(rows.tolist())
+        cells = [cells_of(part, lengths) for part in some]
+        assert max(cells) - min(cells) <= 0.2 * max(cells)
+    apart, shuffled = (
+        [part for some in all_of for part in some] for all_of in (found, [interleaved(r, parts) for r in whole])
+    )
+    assert padding(apart, lengths) <= padding(shuffled, lengths) - (0.005 if parts > 1 else 0)
+
+
+def interleaved(rows: np.ndarray, parts: int) -> list[np.ndarray]:
+    return [rows[place::parts] for place in range(parts)]
+
+
+def test_two_parts_are_the_best_cut_of_all():
+    """Sorted by source − target: every cut is tried, and none has a smaller larger part."""
+    rng = np.random.default_rng(4)
+    lengths = rng.integers(1, 30, (25, 2))
+    one, two = divide(np.arange(25), lengths, 2)
+    order = sorted(range(25), key=lambda i: lengths[i, 0] - lengths[i, 1])
+    worst = [max(cells_of(np.array(order[:k]), lengths), cells_of(np.array(order[k:]), lengths)) for k in range(1, 25)]
+    assert max(cells_of(one, lengths), cells_of(two, lengths)) == min(worst)
+
+
+def test_no_part_of_a_batch_is_empty():
+    lengths = np.array([[3, 4], [5, 2]])
+    assert [part.tolist() for part in divide(np.array([1, 0]), lengths, 4)] == [[0], [1]]
+    assert [part.tolist() for part in divide(np.array([1]), lengths, 2)] == [[1]]
