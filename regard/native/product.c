@@ -2,11 +2,15 @@
 
 #define DEPTH 128 /* rows of a panel at a time: with the rows of x that meet them they stay in the first cache */
 
+#define MANY 80 /* rows */
+
 #if defined(__GNUC__)
 #define UNROLLED _Pragma("GCC unroll 16")
 #define VECTOR __attribute__((vector_size(4 * LANE), aligned(4)))
+#define ASK_FOR(x) __builtin_prefetch(x, 0, 2) /* into the second cache; behind the end of everything nothing happens */
 #else
 #define UNROLLED
+#define ASK_FOR(x)
 #define VECTOR
 #endif
 

@@ -31,7 +31,8 @@ STATIC_INLINE TARGET void FORM(tile)(
     }
 }
 
-/* All rows of x and `wide` panels: as few tiles as they need, and all about equally tall. */
+/* All rows of x and `wide` panels: as few tiles as they need, and all about equally tall. Where they are many, each asks for
+a part of the next panels, so that these are there when it is their turn; few are done before those could come. */
 STATIC_INLINE TARGET void FORM(columns)(
     float *out, int64_t out_stride, const float *x, int64_t x_stride, const float *panel, int64_t apart,
     const float *first, int64_t rows, int64_t depth, float least, const int64_t wide) {
@@ -40,6 +41,9 @@ STATIC_INLINE TARGET void FORM(columns)(
         const int64_t r = rows * t / tiles, tall = rows * (t + 1) / tiles - r;
         float *to = out + r * out_stride;
         const float *from = x + r * x_stride;
+        if (rows >= MANY)
+            for (int64_t k = depth * t / tiles; k < depth * (t + 1) / tiles; k++)
+                for (int64_t p = wide; p < 2 * wide; p++) ASK_FOR(panel + p * apart + k * PANEL);
 #define TILE(height) \
     case height: FORM(tile)(to, out_stride, from, x_stride, panel, apart, first, depth, least, height, wide); break
         if (wide == LOW_WIDE && wide != WIDE) switch (tall) {
