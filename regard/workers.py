@@ -29,6 +29,7 @@ from regard.faithful import Wishes, wishes_from
 
 WINDOW = 2048  # lines sorted by length together; two windows are held at a time, however long the file
 LARGE, SMALL = 32000, 3000  # characters given to a worker at once, at most and at least
+ROUND = 0.65
 KINDS: list[type[RegardError]] = [RegardError, *RegardError.__subclasses__()]
 ERRORS = {kind.__name__: kind for kind in KINDS}
 
@@ -110,15 +111,18 @@ class Workers:
 def share(texts: Sequence[str], workers: int) -> list[list[int]]:
     """The places of the texts, longest first, in parts for several workers, each at least one text.
 
-    Large parts make large batches. Towards the end they shrink with what is left, so that all workers end together.
-    Each text counts for a character more than it has.
+    In rounds, each worker can have an equal part of `ROUND` of what is left: large parts make large batches, and later
+    small ones go to whoever is free first, so that all workers end together even if one is slower. Each text counts
+    for a character more than it has.
     """
     parts: list[list[int]] = []
-    left, size, enough = sum(map(len, texts)) + len(texts), 0, 0
+    left, size, enough = sum(map(len, texts)) + len(texts), 0, 0.0
     for place in sorted(range(len(texts)), key=lambda i: -len(texts[i])):
         if size >= enough:
+            if len(parts) % workers == 0:
+                enough = min(LARGE, max(SMALL, ROUND * left / workers))
             parts.append([])
-            size, enough = 0, min(LARGE, max(SMALL, left // workers))
+            size = 0
         parts[-1].append(place)
         size += len(texts[place]) + 1
         left -= len(texts[place]) + 1

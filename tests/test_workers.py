@@ -13,7 +13,7 @@ from regard.decoding.options import SearchOptions
 from regard.engine import load
 from regard.errors import DecodingError, ModelFormatError
 from regard.files import write_manifest
-from regard.workers import LARGE, SMALL, WINDOW, Workers, cores, serve, share
+from regard.workers import LARGE, ROUND, SMALL, WINDOW, Workers, cores, serve, share
 
 TEXTS = ["abc de", "", "a", " \t", "edc ba", "a", "bad cab " * 3, "é\udc80"]
 SEARCH = SearchOptions(beam=3, n_best=2, length_penalty=0.5, cap=8)
@@ -98,10 +98,12 @@ def test_shares_hold_every_text_once_the_longest_first_and_none_is_much_too_larg
     lengths = [len(texts[place]) for place in places]
     assert lengths == sorted(lengths, reverse=True)
     left = sum(lengths) + len(texts)
-    for part in parts:
-        without_last = sum(len(texts[place]) + 1 for place in part[:-1])
-        assert without_last < min(LARGE, max(SMALL, left / workers))
-        left -= sum(len(texts[place]) + 1 for place in part)
+    for start in range(0, len(parts), workers):
+        together = parts[start : start + workers]
+        for part in together:
+            without_last = sum(len(texts[place]) + 1 for place in part[:-1])
+            assert without_last < min(LARGE, max(SMALL, ROUND * left / workers))
+        left -= sum(len(texts[place]) + 1 for part in together for place in part)
 
 
 def test_a_worker_answers_line_for_line(model, one_thread):

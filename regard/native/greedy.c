@@ -11,8 +11,10 @@
 STATIC_INLINE void compare(float *most, int64_t *place, const float *row, int64_t from, int64_t count) {
     float here = -INFINITY;
     int32_t lost = 0;
-    for (int64_t i = 0; i < count; i++) here = row[i] > here ? row[i] : here;
-    for (int64_t i = 0; i < count; i++) lost |= row[i] != row[i];
+    for (int64_t i = 0; i < count; i++) {
+        here = row[i] > here ? row[i] : here;
+        lost |= row[i] != row[i];
+    }
     if (lost) *most = NAN;
     if (!(here > *most)) return;
     int64_t i = 0;

@@ -26,12 +26,20 @@ def filled(values: Float32[Tensor, "*rows e"]) -> Float32[Tensor, "*rows panels"
     return F.pad(values, (0, -values.shape[-1] % PANEL)).contiguous()
 
 
+if library:
+    library.pack.argtypes = [POINTER, POINTER, NUMBER, NUMBER]
+    library.pack.restype = None
+
+
 class Panels:
     """x W + b with W as product.h packs it: panel by panel of its columns, each row by row."""
 
     def __init__(self, weight: Float32[Tensor, "d e"], bias: Float32[Tensor, " e"] | None) -> None:
+        assert library
         self.rows, self.columns = weight.shape
-        self.weight = filled(weight).view(self.rows, -1, PANEL).transpose(0, 1).contiguous()
+        self.weight = weight.new_empty(-(-self.columns // PANEL), self.rows, PANEL)
+        by_columns = weight.mT.contiguous()
+        library.pack(self.weight.data_ptr(), by_columns.data_ptr(), *weight.shape)
         self.bias = filled(weight.new_zeros(self.columns) if bias is None else bias)
 
 

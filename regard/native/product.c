@@ -59,3 +59,11 @@ void multiply(
 #endif
         multiply_any(out, out_stride, x, x_stride, panels, start, rows, d, e, least);
 }
+
+EVERY_PROCESSOR void pack(float *panels, const float *w, int64_t d, int64_t e) {
+    for (int64_t from = 0; from < e; from += PANEL, panels += d * PANEL)
+        for (int64_t c = 0; c < PANEL; c++) {
+            const float *column = w + (from + c) * d;
+            for (int64_t k = 0; k < d; k++) panels[k * PANEL + c] = from + c < e ? column[k] : 0.0f;
+        }
+}
