@@ -6,9 +6,9 @@ from typing import Any
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
-from torch.optim import AdamW
 
 from regard.layers.patches import GridPositions
+from regard.training.adam import Adam
 
 MOMENTUM = 0.95
 TALL = 8  # sides in a greater ratio make a table of tokens, not a map between layers
@@ -40,7 +40,7 @@ def hidden_matrices(model: nn.Module) -> list[nn.Parameter]:
     ]
 
 
-class Muon(AdamW):
+class Muon(Adam):
     """m ← μ m + (1−μ) g;  w ← (1 − η λ) w − 0.2 η √max(rows, columns) · orthogonal((1−μ) g + μ m).
 
     The factor gives an update the size of Adam's, so that one learning rate serves the matrices and the rest, which
@@ -54,12 +54,12 @@ class Muon(AdamW):
         self.matrices, self.decay = matrices, decay
 
     @torch.no_grad()
-    def step(self, closure: None = None) -> None:  # type: ignore[override]
-        super().step(closure)
-        rate = self.param_groups[0]["lr"]
+    def take(self, rate: float, scale: float) -> None:
+        super().take(rate, scale)
         for p in self.matrices:
             if p.grad is None:
                 continue
+            p.grad *= scale
             momentum = self.state[p].setdefault("momentum", torch.zeros_like(p))
             momentum.lerp_(p.grad, 1 - MOMENTUM)
             update = orthogonal(p.grad.lerp(momentum, MOMENTUM))

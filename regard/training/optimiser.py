@@ -6,9 +6,9 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.optim import AdamW
 
 from regard.errors import ModelFormatError
+from regard.training.adam import Adam
 from regard.training.crew import deal
 from regard.training.muon import Muon, hidden_matrices
 from regard.training.options import TrainingOptions
@@ -16,7 +16,7 @@ from regard.training.options import TrainingOptions
 MOMENTS = ("exp_avg", "exp_avg_sq", "step")
 
 
-def build_optimisers(model: nn.Module, options: TrainingOptions, parts: int) -> list[AdamW]:
+def build_optimisers(model: nn.Module, options: TrainingOptions, parts: int) -> list[Adam]:
     """AdamW (Loshchilov & Hutter 2019), or Muon for the matrices and AdamW for the rest: one for each part of them.
 
     Parts have about as much to do; there are fewer where there are fewer tensors.
@@ -29,7 +29,7 @@ def build_optimisers(model: nn.Module, options: TrainingOptions, parts: int) -> 
     return [optimiser_of([matrices[i] for i in some], [rest[i] for i in others], options) for some, others in hands]
 
 
-def optimiser_of(matrices: list[nn.Parameter], trained: list[nn.Parameter], options: TrainingOptions) -> AdamW:
+def optimiser_of(matrices: list[nn.Parameter], trained: list[nn.Parameter], options: TrainingOptions) -> Adam:
     """Biases, norms and other tensors of one dimension do not decay."""
     groups = [
         {"params": [p for p in trained if p.ndim > 1], "weight_decay": options.weight_decay},
@@ -37,16 +37,16 @@ def optimiser_of(matrices: list[nn.Parameter], trained: list[nn.Parameter], opti
     ]
     groups = [group for group in groups if group["params"]]
     adam: dict[str, Any] = {"lr": options.learning_rate, "betas": options.betas, "eps": options.epsilon, "fused": True}
-    return Muon(matrices, groups, options.weight_decay, adam) if matrices else AdamW(groups, **adam)
+    return Muon(matrices, groups, options.weight_decay, adam) if matrices else Adam(groups, **adam)
 
 
-def held(optimiser: AdamW) -> list[nn.Parameter]:
+def held(optimiser: Adam) -> list[nn.Parameter]:
     """The parameters that it trains."""
     rest = [p for group in optimiser.param_groups for p in group["params"]]
     return [*optimiser.matrices, *rest] if isinstance(optimiser, Muon) else rest
 
 
-def moments(model: nn.Module, optimisers: Sequence[AdamW]) -> dict[str, Tensor]:
+def moments(model: nn.Module, optimisers: Sequence[Adam]) -> dict[str, Tensor]:
     """What the optimisers remember, by parameter name: `NAME.exp_avg`, `NAME.step`, `NAME.momentum` …"""
     known = {p: kinds for optimiser in optimisers for p, kinds in optimiser.state.items()}
     return {
@@ -57,7 +57,7 @@ def moments(model: nn.Module, optimisers: Sequence[AdamW]) -> dict[str, Tensor]:
     }
 
 
-def restore_moments(model: nn.Module, optimisers: Sequence[AdamW], found: Mapping[str, Tensor], where: Path) -> None:
+def restore_moments(model: nn.Module, optimisers: Sequence[Adam], found: Mapping[str, Tensor], where: Path) -> None:
     """Puts back what `moments` gave; a parameter that had no gradient yet has nothing."""
     left = dict(found)
     owners = {p: optimiser for optimiser in optimisers for p in held(optimiser)}

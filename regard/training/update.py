@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
-from torch.optim import AdamW
 
+from regard.training.adam import Adam
 from regard.training.averaging import MovingAverage
 from regard.training.crew import Crew
 from regard.training.optimiser import build_optimisers, held
@@ -44,14 +44,10 @@ class Update:
         """g ← g/u · min(1, clip / ‖g/u‖), and a step along it at this learning rate."""
         scale = clipped(norm, self.clip) / units
 
-        def work(optimiser: AdamW) -> None:
-            parameters = held(optimiser)
-            torch._foreach_mul_(gradients(parameters), scale)
-            for group in optimiser.param_groups:
-                group["lr"] = rate
-            optimiser.step()
+        def work(optimiser: Adam) -> None:
+            optimiser.take(rate, scale)
             if self.ema:
-                self.ema.update(step, parameters)
+                self.ema.update(step, held(optimiser))
 
         self.crew.map(work, self.optimisers)
 
