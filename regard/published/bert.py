@@ -11,6 +11,7 @@ from regard.published.fields import OURS, Activation, Epsilon, Layers, check_hea
 from regard.published.layout import (
     Entry,
     Fold,
+    Last,
     Layout,
     Repeated,
     Rows,
@@ -46,7 +47,7 @@ class BertConfig(Published):
     position_embedding_type: Literal["absolute"] = "absolute"
     is_decoder: Literal[False] = False
     add_cross_attention: Literal[False] = False
-    tie_word_embeddings: Literal[True] = True
+    tie_word_embeddings: bool = True
     problem_type: Literal["single_label_classification"] | None = None
 
 
@@ -69,6 +70,7 @@ class Sizes:
     dropout: float
     attention_dropout: float
     classifier_dropout: float
+    tied: bool
     labels: tuple[str, ...]
 
 
@@ -90,6 +92,7 @@ def sizes(config: Mapping[str, Any]) -> Sizes:
         dropout=theirs.hidden_dropout_prob,
         attention_dropout=theirs.attention_probs_dropout_prob,
         classifier_dropout=last,
+        tied=theirs.tie_word_embeddings,
         labels=labels(theirs.id2label),
     )
 
@@ -98,7 +101,8 @@ def sizes(config: Mapping[str, Any]) -> Sizes:
 class Held:
     """What a file holds beside the encoder, and what stands before the encoder's names.
 
-    `copies`: under which names the tied output layer is stored again; files of different years differ in that.
+    `copies`: under which names the output layer is stored again, or where it is not tied its bias; files of different
+    years differ in that.
     BertForMaskedLM is "bert." with the masked head and no pooler, BertForSequenceClassification is "bert." with pooler
     and classifier, BertModel has no prefix.
     """
@@ -137,13 +141,16 @@ def layout(sizes: Sizes, order: Order, held: Held) -> Layout:
     theirs = held.prefix
     tables = {"positions.table.table": "position_embeddings", "segments": "token_type_embeddings"}
     words, bias = f"{theirs}embeddings.word_embeddings.weight", "cls.predictions.bias"
+    own = held.masked and not sizes.tied
     head = [
         *linear("head.dense", "cls.predictions.transform.dense"),
         *norm("head.norm", "cls.predictions.transform.LayerNorm"),
-        stored("head.output.bias", (bias, HEAD_BIAS), Values(order, SILENT), held),
+        *([Entry("head.output.weight", (HEAD,), Rows(order))] if own else []),
+        stored("head.output.bias", (bias, HEAD_BIAS), Values(order, SILENT), held, Last if own else Repeated),
     ]
+    table = Entry("encoder.entrance.embedding.table.weight", (words,), Rows(order))
     return [
-        stored("encoder.entrance.embedding.table.weight", (words, HEAD), Rows(order), held),
+        table if own else stored(table.ours, (words, HEAD), Rows(order), held, Repeated),
         *(
             Entry(f"encoder.entrance.{table}.weight", (f"{theirs}embeddings.{name}.weight",), Same())
             for table, name in tables.items()
@@ -156,9 +163,9 @@ def layout(sizes: Sizes, order: Order, held: Held) -> Layout:
     ]
 
 
-def stored(ours: str, theirs: tuple[str, str], fold: Fold, held: Held) -> Entry:
+def stored(ours: str, theirs: tuple[str, str], fold: Fold, held: Held, both: type[Repeated | Last]) -> Entry:
     """A tensor under its first name, or under both."""
-    return Entry(ours, theirs, Repeated(2, fold)) if theirs[1] in held.copies else Entry(ours, theirs[:1], fold)
+    return Entry(ours, theirs, both(2, fold)) if theirs[1] in held.copies else Entry(ours, theirs[:1], fold)
 
 
 def layer(ours: str, theirs: str) -> list[Entry]:

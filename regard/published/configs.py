@@ -37,7 +37,6 @@ BERT: Able = {
     "activation": tuple(PLAIN),
     "bias": (True,),
     "scale_embedding": (False,),
-    "tie_output": (True,),
     "output_bias": (True,),
 }
 VIT: Able = {"order": ("pre",), "norm": ("layer",), "activation": tuple(PLAIN), "bias": (True,)}
@@ -185,7 +184,7 @@ def bert_config(recipe: Recipe, order: Order, labels: Sequence[str]) -> dict[str
         **stack_config(options, options.layers),
         "max_position_embeddings": options.max_length,
         "type_vocab_size": options.segments,
-        "tie_word_embeddings": True,
+        "tie_word_embeddings": options.tie_output,
         "pad_token_id": order[PAD],
         **(class_config(labels) if labels else {}),
         "dtype": "float32",

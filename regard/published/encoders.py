@@ -52,6 +52,7 @@ class Bert:
             "max_length": sizes.max_length,
             "layers": sizes.layers,
             "segments": sizes.segments,
+            "tie_output": sizes.tied,
         }
         shared = {"text": PUBLISHED, "model": model, "loss": PLAIN_LOSS}
         if held.classifier:

@@ -144,6 +144,20 @@ class Repeated:
         return self.inner.split(ours) * self.times
 
 
+@dataclass(frozen=True)
+class Last:
+    """The last of `times` tensors of theirs; nothing reads the others, which going back become the same."""
+
+    times: int
+    inner: Fold
+
+    def join(self, parts: Sequence[Tensor]) -> Tensor:
+        return self.inner.join(parts[-1:])
+
+    def split(self, ours: Tensor) -> list[Tensor]:
+        return self.inner.split(ours) * self.times
+
+
 @dataclass(frozen=True, eq=False)
 class Made:
     """A tensor that only we have; going back it must be as it was made, or something would be lost."""

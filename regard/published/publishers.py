@@ -102,7 +102,8 @@ def bert_files(recipe: Recipe, lexicon: Lexicon) -> Files:
 
 def bert_layout(recipe: Recipe, lexicon: Lexicon) -> Layout:
     sizes, sorting = bert.sizes(bert_files(recipe, lexicon)[CONFIG]), isinstance(lexicon, Classes)
-    held = bert.Held("bert.", pooler=sorting, masked=not sorting, copies=frozenset(), classifier=sorting)
+    copies = frozenset() if sizes.tied else frozenset({bert.HEAD_BIAS})
+    held = bert.Held("bert.", pooler=sorting, masked=not sorting, copies=copies, classifier=sorting)
     return bert.layout(sizes, rows_of(lexicon), held)
 
 

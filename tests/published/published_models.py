@@ -60,7 +60,7 @@ def bert_encoder(sizes, vocab: int) -> BertEncoder:
 
 def masked(sizes, vocab: int) -> MaskedLanguageModel:
     encoder = bert_encoder(sizes, vocab)
-    output = TiedOutput(encoder.entrance.embedding, bias=True)
+    output = TiedOutput(encoder.entrance.embedding, bias=True) if sizes.tied else nn.Linear(sizes.width, vocab)
     norm = LayerNorm(sizes.width, sizes.epsilon)
     return MaskedLanguageModel(encoder, MaskedHead(sizes.width, ACTIVATIONS[sizes.activation], norm, output)).eval()
 
