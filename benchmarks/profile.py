@@ -24,6 +24,7 @@ from regard.decoding.bulk import translate
 from regard.decoding.options import SearchOptions
 from regard.models.interface import SequenceToSequence
 from regard.native.inference import Native, native
+from regard.native.update import adamw
 from regard.recipe.inference import for_inference
 from regard.training.events import Stepped
 from regard.training.loop import train
@@ -55,6 +56,7 @@ COMPILED = {  # scopes whose own time is that of a compiled function
     "DropAddBackward": ELEMENTWISE,
     "Turned": ELEMENTWISE,
     "TurnedBackward": ELEMENTWISE,
+    "adamw": OPTIMISER,
 }
 NATIVE = {  # what `Native` does, each in a scope of its name while it is watched
     "product": MATMUL,
@@ -122,17 +124,19 @@ def shares(action: Callable[[], object]) -> dict[str, float]:
     return found
 
 
+def scope(name: str, plain: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, each call of which is a scope of this name."""
+
+    def call(*given: Any) -> Any:
+        with record_function(name):
+            return plain(*given)
+
+    return call
+
+
 @contextmanager
 def watched(speaker: SequenceToSequence) -> Iterator[None]:
     """Every call of `Native` is a scope, and both go layer by layer, or their parts could not be told apart."""
-
-    def scope(name: str, plain: Callable[..., Any]) -> Callable[..., Any]:
-        def call(*given: Any) -> Any:
-            with record_function(name):
-                return plain(*given)
-
-        return call
-
     with ExitStack() as stack:
         for name in NATIVE:
             stack.enter_context(patch.object(Native, name, scope(name, getattr(Native, name))))
@@ -162,7 +166,8 @@ def measure(shape: Shape = FULL) -> dict[str, float]:
     """Shares of a step of the real training loop, and of a beam search over a batch of sentences."""
     with tempfile.TemporaryDirectory() as folder:
         events = train(model(shape), task(shape), OPTIONS, folder=Path(folder), width=shape.model.width)
-        step = measured("profile, training", lambda: next(e for e in events if isinstance(e, Stepped)))
+        with patch("regard.training.adam.adamw", scope("adamw", adamw)):
+            step = measured("profile, training", lambda: next(e for e in events if isinstance(e, Stepped)))
     speaker = for_inference(shape.model, model(shape).eval())
     sources = [example.source.tolist() for example in examples(SENTENCES, shape.vocabulary, seed=2)]
     threads = torch.get_num_threads()
