@@ -1,12 +1,14 @@
-"""Large files on all cores: one process for each, with one thread, its own copy of the model, and a share of the lines.
+"""Large files on all cores: one process for each, with one thread and a share of the lines.
 
-A decoding step is many small products, and what two threads gain on those they lose in waiting for each other. The
-workers are fresh processes, not forks: a fork copies a process whose thread pools are running, without the threads.
-They speak JSON, a line for a line, over their own stdin and stdout, so that nothing but text reaches them.
+A decoding step is many small products, and what two threads gain on those they lose in waiting for each other. Workers
+begin in a fresh process, not as a fork of this one, whose thread pools would be copied without their threads. On Linux
+that process reads the model and then forks, still with its one thread: the workers share the memory of the weights.
+They speak JSON, a line for a line, over pipes of their own, so that nothing but text reaches them.
 """
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections import deque
@@ -14,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from io import TextIOBase
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from queue import SimpleQueue
 from types import TracebackType
@@ -31,6 +33,7 @@ WINDOW = 2048  # lines sorted by length together; two windows are held at a time
 LARGE, SMALL = 32000, 3000  # characters given to a worker at once, at most and at least
 ROUND = 0.65
 KINDS: list[type[RegardError]] = [RegardError, *RegardError.__subclasses__()]
+FORKS = sys.platform == "linux"  # elsewhere a fork of a process that has computed may hang, or there is none
 ERRORS = {kind.__name__: kind for kind in KINDS}
 
 # The child looks for modules exactly where its parent does: not in the folder that happens to be current.
@@ -41,7 +44,7 @@ class Workers:
     """Processes that hold one model. `with Workers(model, 2) as workers`: they end with the block, however it ends."""
 
     def __init__(self, model: Path, count: int, *, shortlist: bool = False, wishes: Wishes | None = None) -> None:
-        self._workers = [Worker(model, shortlist, wishes or Wishes()) for _ in range(count)]
+        self._workers = begin([str(model), json.dumps(shortlist), (wishes or Wishes()).to_json()], count)
         self._free: SimpleQueue[Worker] = SimpleQueue()
         self._pool = ThreadPoolExecutor(count)  # a thread does nothing but wait for its worker
 
@@ -135,32 +138,47 @@ def gather(window: Sequence[str], parts: Sequence[tuple[list[int], "Future[list[
     return ((text, found[place]) for place, text in enumerate(window))
 
 
-class Worker:
-    """One process, as its parent sees it."""
+def begin(words: Sequence[str], count: int) -> list["Worker"]:
+    """So many workers: forks of one process, or processes of their own that speak over stdin and stdout."""
+    pipes = [(os.pipe(), os.pipe()) for _ in range(count if FORKS and count > 1 else 0)]
+    theirs = [(there[0], back[1]) for there, back in pipes]
+    if not pipes:
+        return [Worker(one, one.stdin, one.stdout) for one in (process(words, theirs) for _ in range(count))]
+    root = process(words, theirs)
+    for end in chain(*theirs):
+        os.close(end)
+    return [Worker(root, os.fdopen(there[1], "wb"), os.fdopen(back[0], "rb")) for there, back in pipes]
 
-    def __init__(self, model: Path, shortlist: bool, wishes: Wishes) -> None:
-        one_thread = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}  # read when torch is imported
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", START, json.dumps(sys.path), str(model), json.dumps(shortlist), wishes.to_json()],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            env={**os.environ, **one_thread},
-            start_new_session=True,  # Ctrl-C is for the parent, which then ends this
-        )
+
+def process(words: Sequence[str], ends: Sequence[tuple[int, int]]) -> "subprocess.Popen[bytes]":
+    one_thread = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}  # read when torch is imported
+    return subprocess.Popen(
+        [sys.executable, "-c", START, json.dumps(sys.path), json.dumps(ends), *words],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env={**os.environ, **one_thread},
+        pass_fds=tuple(chain(*ends)),
+        start_new_session=True,  # Ctrl-C is for the parent, which then ends this
+    )
+
+
+class Worker:
+    """One process, as its parent sees it: `process` is it, or what it is a fork of, which ends as soon as one does."""
+
+    def __init__(self, process: "subprocess.Popen[bytes]", requests: Any, answers: Any) -> None:
+        self.process, self.requests, self.answers = process, requests, answers
 
     def ask(self, request: Any) -> Any:
-        assert self.process.stdin is not None
         try:
-            self.process.stdin.write(json.dumps(request).encode() + b"\n")
-            self.process.stdin.flush()
+            self.requests.write(json.dumps(request).encode() + b"\n")
+            self.requests.flush()
         except OSError:
             raise self.lost() from None
         return self.hear()
 
     def hear(self) -> Any:
         """What the next answer holds; a refusal is raised as the error that it was."""
-        assert self.process.stdout is not None
-        line = self.process.stdout.readline()
+        line = self.answers.readline()
         if not line.endswith(b"\n"):
             raise self.lost()
         answer = json.loads(line)
@@ -175,10 +193,12 @@ class Worker:
         )
 
     def kill(self) -> None:
-        self.process.kill()
+        """With all forks, which are a group; without the first of them, they end when their pipes close."""
+        if self.process.poll() is None:
+            os.killpg(self.process.pid, signal.SIGKILL) if FORKS else self.process.kill()
 
     def close(self) -> None:
-        for pipe in (self.process.stdin, self.process.stdout):
+        for pipe in (self.requests, self.answers, self.process.stdin, self.process.stdout):
             with suppress(OSError):  # what could not be sent to the dead
                 if pipe is not None:
                     pipe.close()
@@ -190,8 +210,47 @@ def main() -> None:
     torch.set_num_threads(1)
     with os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="ascii") as answers:
         os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-        wishes, shortlist = wishes_from(sys.argv[4]), json.loads(sys.argv[3])
-        serve(lambda: wishes.over(load(sys.argv[2], shortlist=shortlist)), sys.stdin, answers)
+        ends, model, shortlist = json.loads(sys.argv[2]), sys.argv[3], json.loads(sys.argv[4])
+        wishes = wishes_from(sys.argv[5])
+
+        def open_engine() -> Engine:
+            return wishes.over(load(model, shortlist=shortlist))
+
+        if ends:
+            fork(open_engine, ends)
+        else:
+            serve(open_engine, sys.stdin, answers)
+
+
+def fork(open_engine: Callable[[], Engine], ends: Sequence[tuple[int, int]]) -> None:
+    """One engine, and a fork that serves at each pair of ends. Ends when all have, or with the first that failed."""
+    try:
+        engine = open_engine()
+    except RegardError as error:
+        with os.fdopen(ends[0][1], "w", encoding="ascii") as answers:
+            answers.write(json.dumps(refusal(error)) + "\n")
+        return
+    forks: list[int] = []
+    for mine in ends:
+        if not (pid := os.fork()):
+            for end in chain(*ends):
+                if end not in mine:
+                    os.close(end)  # or nobody would notice when another fork is gone
+            with os.fdopen(mine[0]) as requests, os.fdopen(mine[1], "w", encoding="ascii") as answers:
+                serve(lambda: engine, requests, answers)
+            os._exit(0)
+        forks.append(pid)
+    for end in chain(*ends):
+        os.close(end)
+    while forks:
+        pid, status = os.wait()
+        forks.remove(pid)
+        if code := os.waitstatus_to_exitcode(status):
+            for other in forks:
+                os.kill(other, signal.SIGKILL)
+            if code < 0:
+                os.kill(os.getpid(), -code)
+            os._exit(code)
 
 
 def serve(open_engine: Callable[[], Engine], requests: Iterable[str], answers: TextIOBase) -> None:

@@ -5,6 +5,8 @@ import json
 import os
 import signal
 import threading
+import time
+from pathlib import Path
 
 import pytest
 import torch
@@ -13,7 +15,7 @@ from regard.decoding.options import SearchOptions
 from regard.engine import load
 from regard.errors import DecodingError, ModelFormatError
 from regard.files import write_manifest
-from regard.workers import LARGE, ROUND, SMALL, WINDOW, Workers, cores, serve, share
+from regard.workers import FORKS, LARGE, ROUND, SMALL, WINDOW, Workers, cores, serve, share
 
 TEXTS = ["abc de", "", "a", " \t", "edc ba", "a", "bad cab " * 3, "é\udc80"]
 SEARCH = SearchOptions(beam=3, n_best=2, length_penalty=0.5, cap=8)
@@ -137,3 +139,73 @@ def test_a_worker_says_why_it_cannot_begin(tmp_path):
 
 def test_there_is_a_core():
     assert 1 <= cores() <= os.cpu_count()
+
+
+def forks_of(process):
+    return [int(pid) for pid in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()]
+
+
+def alive(pid):
+    """Dead ones may wait to be told of."""
+    try:
+        return "Z" not in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return False
+
+
+def gone(pids):
+    for _ in range(100):
+        if not any(map(alive, pids)):
+            return True
+        time.sleep(0.05)
+    return False
+
+
+only_forks = pytest.mark.skipif(not FORKS, reason="only on Linux are workers forks")
+
+
+@only_forks
+def test_several_workers_are_forks_of_one_process_and_end_with_the_block(model):
+    with Workers(model, 3) as found:
+        (root,) = {worker.process for worker in found._workers}
+        pids = [root.pid, *forks_of(root)]
+        assert len(pids) == 4
+        assert all(map(alive, pids))
+        assert list(found.write(["ab"] * 20)) == load(model).write(["ab"] * 20)
+    assert gone(pids)
+
+
+@only_forks
+def test_a_fork_that_dies_is_an_error_and_takes_the_others_with_it(model):
+    with Workers(model, 2) as found:
+        root = found._workers[0].process
+        pids = forks_of(root)
+        threading.Timer(0.3, os.kill, (pids[1], signal.SIGKILL)).start()
+        with pytest.raises(DecodingError, match=r"ended unexpectedly \(exit code -9\)"):
+            list(found.translate(["abc de"] * 100_000))
+        assert gone(pids)
+
+
+@only_forks
+def test_workers_whose_parent_is_gone_end_by_themselves(model):
+    found = Workers(model, 2)
+    with found:
+        root = found._workers[0].process
+        pids = [root.pid, *forks_of(root)]
+        for worker in found._workers:
+            worker.requests.close()
+        assert root.wait(timeout=20) == 0
+        assert gone(pids)
+
+
+@only_forks
+def test_a_model_that_forks_cannot_read_is_refused_too(tmp_path):
+    with pytest.raises(ModelFormatError, match="no such model directory"), Workers(tmp_path / "nowhere", 2):
+        pass
+
+
+def test_without_forks_every_worker_reads_the_model_for_itself(model, monkeypatch):
+    monkeypatch.setattr("regard.workers.FORKS", False)
+    with Workers(model, 2) as found:
+        assert len({worker.process.pid for worker in found._workers}) == 2
+        assert list(found.write(["ab"] * 20)) == load(model).write(["ab"] * 20)
