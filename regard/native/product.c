@@ -2,7 +2,8 @@
 
 #define DEPTH 128 /* rows of a panel at a time: with the rows of x that meet them they stay in the first cache */
 
-#define MANY 80 /* rows */
+#define MANY 80  /* rows */
+#define MOST 320 /* rows that stay in the second cache while all panels pass by */
 
 #if defined(__GNUC__)
 #define UNROLLED _Pragma("GCC unroll 16")
@@ -47,7 +48,7 @@
 #include "tile.h"
 #endif
 
-void multiply(
+static void multiply_rows(
     float *out, int64_t out_stride, const float *x, int64_t x_stride, const float *panels, const float *start,
     int64_t rows, int64_t d, int64_t e, float least) {
 #if defined(CHOICE)
@@ -58,6 +59,16 @@ void multiply(
     else
 #endif
         multiply_any(out, out_stride, x, x_stride, panels, start, rows, d, e, least);
+}
+
+void multiply(
+    float *out, int64_t out_stride, const float *x, int64_t x_stride, const float *panels, const float *start,
+    int64_t rows, int64_t d, int64_t e, float least) {
+    const int64_t parts = (rows + MOST - 1) / MOST;
+    for (int64_t p = 0; p < parts; p++) {
+        const int64_t r = rows * p / parts, next = rows * (p + 1) / parts;
+        multiply_rows(out + r * out_stride, out_stride, x + r * x_stride, x_stride, panels, start, next - r, d, e, least);
+    }
 }
 
 EVERY_PROCESSOR void pack(float *panels, const float *w, int64_t d, int64_t e) {
