@@ -61,7 +61,8 @@ typedef struct {
 /* The rows that still grow, and what they need. A row begins at a step of its own: as soon as one ends, the next sentence
 takes its place, so that products have as many rows as they can for as long as there are sentences. */
 typedef struct {
-    int64_t count, step, oldest; /* rows, this step, and the first one that some row still reads */
+    int64_t count, most;  /* rows, and how many there is room for */
+    int64_t step, oldest; /* this one, and the first that some row still reads */
     int64_t next, last, longest; /* the next sentence, the end of them all, the most tokens of one */
     int32_t *sentence, *origin, *begun, *since; /* since: `begun`, counted from `oldest` */
     int64_t *token, *place;
@@ -73,7 +74,7 @@ typedef struct {
 
 /* New rows for sentences that wait, as many as there is room for. */
 static void begin(const words *w, growing *g) {
-    for (; g->count < TOGETHER && g->next < g->last; g->count++) {
+    for (; g->count < g->most && g->next < g->last; g->count++) {
         g->sentence[g->count] = (int32_t)g->next++;
         g->begun[g->count] = (int32_t)g->step;
         g->token[g->count] = w->bos;
@@ -107,11 +108,11 @@ static float *remember(const stack *s, growing *g) {
     }
     for (int64_t r = 0; r < g->count; r++) g->since[r] = (int32_t)(g->begun[r] - oldest);
     const int64_t all = s->heads * s->width, length = g->step - oldest + 1;
-    float *mine = g->spares ? g->spare[--g->spares] : malloc((size_t)(s->layers * TOGETHER * 3 * all) * sizeof *mine);
+    float *mine = g->spares ? g->spare[--g->spares] : malloc((size_t)(s->layers * g->most * 3 * all) * sizeof *mine);
     g->packed[g->step % g->longest] = mine;
     for (int64_t l = 0; l < s->layers && mine; l++)
         for (int64_t t = 0; t < length; t++)
-            g->steps[l * length + t] = g->packed[(oldest + t) % g->longest] + (l * TOGETHER * 3 + 1) * all;
+            g->steps[l * length + t] = g->packed[(oldest + t) % g->longest] + (l * g->most * 3 + 1) * all;
     return mine;
 }
 
@@ -120,7 +121,7 @@ static int look(const stack *s, const sources *read, const words *w, growing *g)
     float *packed = remember(s, g);
     const past before = {g->steps, g->origin, g->since, g->step - g->oldest + 1, g->longest};
     return packed &&
-           decode(s, read, &before, g->x, g->y, packed, g->sentence, w->angles ? g->angles : NULL, 1, TOGETHER, 0, g->count) &&
+           decode(s, read, &before, g->x, g->y, packed, g->sentence, w->angles ? g->angles : NULL, 1, g->most, 0, g->count) &&
            largest_of_product(g->largest, g->place, g->y, w->panels, w->bias, w->banned, w->bans, s->d, w->columns, 0,
                               g->count);
 }
@@ -151,7 +152,7 @@ VISIBLE int greedy(
     const stack *s, const sources *read, const words *w, int64_t *written, int64_t *lengths, const int64_t *limits,
     int64_t longest, int64_t first, int64_t last) {
     const size_t all = (size_t)longest + 1, d = (size_t)s->d;
-    growing g = {.next = first, .last = last, .longest = longest,
+    growing g = {.most = last - first < TOGETHER ? last - first : TOGETHER, .next = first, .last = last, .longest = longest,
                  .sentence = malloc(TOGETHER * sizeof(int32_t)),
                  .origin = malloc(TOGETHER * all * sizeof(int32_t)),
                  .begun = malloc(TOGETHER * sizeof(int32_t)),
