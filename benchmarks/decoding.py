@@ -155,16 +155,12 @@ def by_peer(labels: Iterable[str]) -> dict[str, list[str]]:
 
 
 def turn(player: Player, beam: int, test: TestSet, one: Measured) -> Measured:
-    """Translate everything once more; our engine answers in text, the others in ids."""
+    """Translate everything once more."""
     answer = player.turn({"beam": beam})
     say(f"  beam {beam}, {player.name}: {answer['seconds']:.2f} s")
     one.seconds.append(answer["seconds"])
-    if "texts" in answer:
-        one.texts = answer["texts"]
-        one.tokens = sum(len(test.folder.vocabularies.target.encode(text)) + 1 for text in one.texts)
-    else:
-        one.texts = [test.folder.vocabularies.target.decode(output) for output in answer["outputs"]]
-        one.tokens = sum(len(output) + 1 for output in answer["outputs"])
+    one.texts = answer["texts"]
+    one.tokens = sum(len(test.folder.vocabularies.target.encode(text)) + 1 for text in one.texts)
     return one
 
 

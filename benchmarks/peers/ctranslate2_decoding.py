@@ -1,6 +1,6 @@
 """CTranslate2 on our exported weights: `python -m benchmarks.peers.ctranslate2_decoding PLAN`, in its environment.
 
-Asked {"beam": b} it translates all sources, asked {"beam": b, "sentence": i} one of them.
+Text in, text out. Asked {"beam": b} it translates all texts, asked {"beam": b, "sentence": i} one of them.
 """
 
 import json
@@ -11,6 +11,7 @@ from typing import Any
 import ctranslate2
 
 from benchmarks.peers.turns import Answers, serve
+from benchmarks.peers.words import Words
 
 BATCH_TOKENS = 1024  # 512 to 4096 were tried, and it decodes about as fast with each
 
@@ -18,21 +19,19 @@ BATCH_TOKENS = 1024  # 512 to 4096 were tried, and it decodes about as fast with
 def main() -> None:
     plan = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
     answers = Answers()
-    folder = Path(plan["exported"])
-    names = json.loads((folder / "shared_vocabulary.json").read_text(encoding="utf-8"))
-    ids = {name: id for id, name in enumerate(names)}
-    sources = [[names[id] for id in source] for source in plan["sources"]]
+    words, texts = Words(plan), plan["texts"]
+    end = words.target.id_to_piece(plan["eos"])
     translator = ctranslate2.Translator(
-        str(folder),
+        plan["exported"],
         compute_type=plan["compute"],
         inter_threads=plan["workers"],
         intra_threads=plan["threads"],
     )
 
     def work(asked: dict[str, Any]) -> dict[str, Any]:
-        given = sources if "sentence" not in asked else [sources[asked["sentence"]]]
+        given = texts if "sentence" not in asked else [texts[asked["sentence"]]]
         results = translator.translate_batch(
-            given,
+            words.names(given),
             beam_size=asked["beam"],
             length_penalty=plan["length_penalty"],
             max_decoding_length=plan["longest"],
@@ -40,8 +39,8 @@ def main() -> None:
             batch_type="tokens",
             return_end_token=True,  # the penalty divides by a length that counts it, as ours does
         )
-        outputs = [[ids[name] for name in result.hypotheses[0]] for result in results]
-        return {"outputs": [output[:-1] if output[-1] == plan["eos"] else output for output in outputs]}
+        outputs = [result.hypotheses[0] for result in results]
+        return {"texts": words.texts([output[:-1] if output[-1] == end else output for output in outputs])}
 
     serve(answers, work)
 

@@ -3,7 +3,8 @@
 MarianMT has its norms behind the residual and ours before it, so the weights are written into Pegasus: the same code
 (each names the other as its origin), pre-norm, with a norm at the end of each stack.
 
-Asked {"beam": b} it translates all sources, asked {"source": …, "target": …} it gives log p of each target token.
+Text in, text out. Asked {"beam": b} it translates all texts, asked {"source": …, "target": …} (ids) it gives log p of
+each target token.
 """
 
 import json
@@ -20,6 +21,7 @@ from transformers import PegasusConfig, PegasusForConditionalGeneration
 from benchmarks.peers.batches import BOS, EOS, PAD, rectangle
 from benchmarks.peers.plain_training import sinusoids
 from benchmarks.peers.turns import Answers, serve
+from benchmarks.peers.words import Words
 
 BATCH_TOKENS = 4096  # cells of a source batch, each beam a row of its own; 2048 to 16384 were tried
 NEVER = (PAD, 1, BOS)  # what no output may hold
@@ -104,18 +106,19 @@ class Translator:
         missing, unknown = self.model.load_state_dict(weights, strict=False)
         assert not unknown, unknown
         assert set(missing) <= {"final_logits_bias"}, missing
-        self.sources = [[*source, EOS] for source in plan["sources"]]
+        self.words = Words(plan)
 
     def work(self, asked: dict[str, Any]) -> dict[str, Any]:
         with torch.inference_mode():
             if "source" in asked:
                 return {"scores": self.score(asked["source"], asked["target"])}
-            return {"outputs": self.translate(asked["beam"])}
+            return {"texts": self.translate(asked["beam"])}
 
-    def translate(self, beam: int) -> list[list[int]]:
-        outputs: list[list[int]] = [[] for _ in self.sources]
-        for part in batches(self.sources, BATCH_TOKENS // beam):
-            tokens = rectangle([self.sources[i] for i in part])
+    def translate(self, beam: int) -> list[str]:
+        sources = [[*source, EOS] for source in self.words.ids(self.plan["texts"])]
+        outputs: list[list[int]] = [[] for _ in sources]
+        for part in batches(sources, BATCH_TOKENS // beam):
+            tokens = rectangle([sources[i] for i in part])
             found = self.model.generate(
                 input_ids=tokens,
                 attention_mask=tokens.ne(PAD).long(),
@@ -128,7 +131,7 @@ class Translator:
             )
             for place, row in zip(part, found[:, 1:].tolist(), strict=True):
                 outputs[place] = row[: row.index(EOS)] if EOS in row else row
-        return outputs
+        return self.words.texts(outputs)
 
     def score(self, source: list[int], target: list[int]) -> list[float]:
         goals = torch.tensor([[*target, EOS]])

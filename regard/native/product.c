@@ -1,16 +1,18 @@
 #include "product.h"
 
-#define DEPTH 128 /* rows of a panel at a time: with the rows of x that meet them they stay in the first cache */
+#define DEPTH 256 /* rows of a panel at a time: they stay in the first cache, or next to it, while all rows of x meet them */
 
 #define MANY 80  /* rows */
 #define MOST 320 /* rows that stay in the second cache while all panels pass by */
 
 #if defined(__GNUC__)
 #define UNROLLED _Pragma("GCC unroll 16")
+#define BY_FOUR _Pragma("GCC unroll 4")
 #define VECTOR __attribute__((vector_size(4 * LANE), aligned(4)))
 #define ASK_FOR(x) __builtin_prefetch(x, 0, 2) /* into the second cache; behind the end of everything nothing happens */
 #else
 #define UNROLLED
+#define BY_FOUR
 #define ASK_FOR(x)
 #define VECTOR
 #endif
@@ -41,8 +43,8 @@
 
 #define FORM(name) name##_v4
 #define TARGET __attribute__((target("arch=x86-64-v4")))
-#define TALL 12
-#define WIDE 2
+#define TALL 8
+#define WIDE 3
 #define LOW_WIDE 4
 #define LANE 16
 #include "tile.h"

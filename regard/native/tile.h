@@ -18,7 +18,7 @@ STATIC_INLINE TARGET void FORM(tile)(
     UNROLLED for (int64_t r = 0; r < tall; r++)
         UNROLLED for (int64_t c = 0; c < wide * LANES; c++)
             sums[r][c] = *(const FORM(lane) *)((first ? first : out + r * out_stride) + c * LANE);
-    for (int64_t k = 0; k < depth; k++)
+    BY_FOUR for (int64_t k = 0; k < depth; k++)
         UNROLLED for (int64_t r = 0; r < tall; r++)
             UNROLLED for (int64_t c = 0; c < wide * LANES; c++)
                 sums[r][c] += x[r * x_stride + k] *
@@ -48,7 +48,7 @@ STATIC_INLINE TARGET void FORM(columns)(
     case height: FORM(tile)(to, out_stride, from, x_stride, panel, apart, first, depth, least, height, wide); break
         if (wide == LOW_WIDE && wide != WIDE) switch (tall) {
 #if LOW > 2
-            TILE(5); TILE(4); TILE(3);
+            TILE(3);
 #endif
 #if LOW > 1
             TILE(2);
@@ -57,7 +57,7 @@ STATIC_INLINE TARGET void FORM(columns)(
         }
         else switch (tall) {
 #if TALL > 6
-            TILE(12); TILE(11); TILE(10); TILE(9); TILE(8); TILE(7);
+            TILE(8); TILE(7);
 #endif
 #if TALL > 3
             TILE(6); TILE(5); TILE(4);
