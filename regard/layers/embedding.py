@@ -22,11 +22,16 @@ class TokenEmbedding(nn.Module):
 
 
 class TiedOutput(nn.Module):
-    """logits = E x + b with the very table of the embedding, unscaled; often without b. Press & Wolf 2017."""
+    """logits = E x + b with the very table of the embedding, unscaled; often without b. Press & Wolf 2017.
+
+    The gradient that the table has from here is dense. What lookups give is therefore left sparse: rows to be added to
+    it, not tables full of zeros.
+    """
 
     def __init__(self, embedding: TokenEmbedding, bias: bool = False) -> None:
         super().__init__()
         self.table = embedding.table
+        self.table.sparse = True
         self.bias = nn.Parameter(torch.zeros(embedding.table.num_embeddings)) if bias else None
 
     @property

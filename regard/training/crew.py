@@ -62,6 +62,13 @@ def twin(model: nn.Module, generator: torch.Generator) -> nn.Module:
     return copied
 
 
+def fill_gradients(parameters: Sequence[nn.Parameter]) -> None:
+    """Every gradient dense: one that lookups alone gave may not be, see `TiedOutput`."""
+    for p in parameters:
+        if p.grad is not None and p.grad.is_sparse:
+            p.grad = p.grad.to_dense()
+
+
 def add_gradients(to: Sequence[nn.Parameter], of: Sequence[nn.Parameter]) -> None:
     """Σ of both on the first; none on the second. A parameter that one of them did not meet has no gradient there."""
     both = [(p.grad, q.grad) for p, q in zip(to, of, strict=True) if p.grad is not None and q.grad is not None]
@@ -129,6 +136,7 @@ class Crew:
     def _share(self, member: int, part: Any, epoch: int) -> Loss:
         loss = self.task.loss(self.models[member], self.task.collate(part, epoch))
         loss.total.backward()  # type: ignore[no-untyped-call]
+        fill_gradients(self.parameters[member])
         return Loss(loss.total.detach(), loss.units)
 
     def _gather(self, places: Sequence[int], members: int) -> None:

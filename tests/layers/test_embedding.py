@@ -43,3 +43,14 @@ def test_a_bias_of_a_tied_output_begins_at_zero_and_is_added():
         output.bias.copy_(torch.arange(7.0))
     torch.testing.assert_close(output(x) - TiedOutput(embedding)(x), torch.arange(7.0).expand(2, 3, 7))
     assert list(output.state_dict()) == ["bias", "table.weight"]
+
+
+def test_the_gradient_of_a_tied_table_is_that_of_a_plain_one():
+    torch.manual_seed(1)
+    embedding = TokenEmbedding(7, 3, scale=2.0)
+    output, tokens = TiedOutput(embedding), torch.tensor([[1, 4], [4, 6]])
+    output(embedding(tokens)).square().sum().backward()
+    table = embedding.table.weight.detach().clone().requires_grad_()
+    ((2.0 * table[tokens]) @ table.mT).square().sum().backward()
+    assert not embedding.table.weight.grad.is_sparse
+    torch.testing.assert_close(embedding.table.weight.grad, table.grad)

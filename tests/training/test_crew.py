@@ -6,7 +6,7 @@ from torch import nn
 from toy_task import LONG, Toy, toy_model
 
 from regard.layers.dropout import Dropout
-from regard.training.crew import MOST, Crew, add_gradients, deal, shares, twin
+from regard.training.crew import MOST, Crew, add_gradients, deal, fill_gradients, shares, twin
 from regard.training.loop import train
 from regard.training.options import TrainingOptions
 
@@ -78,6 +78,13 @@ def test_a_run_in_shares_repeats_itself_to_the_bit(tmp_path):
 
     first, second = trained("a"), trained("b")
     assert all(torch.equal(first[name], second[name]) for name in first)
+
+
+def test_a_gradient_of_lookups_alone_becomes_dense():
+    table = nn.Embedding(4, 2, sparse=True)
+    table(torch.tensor([3, 1, 3])).sum().backward()
+    fill_gradients([table.weight, nn.Parameter(torch.zeros(1))])
+    assert table.weight.grad.tolist() == [[0, 0], [1, 1], [0, 0], [2, 2]]
 
 
 def test_a_gradient_that_only_one_has_is_kept():
