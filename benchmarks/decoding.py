@@ -75,9 +75,12 @@ def forms() -> set[tuple[int, int]]:
     return {(1, cores), (cores, 1)}
 
 
-def peers(test: TestSet, work: Path, names: Sequence[str]) -> list[Peer]:
-    """Every peer in both forms; transformers has but the first. A model may have no shortlist."""
-    place = work / "decoding"
+def peers(test: TestSet, work: Path, names: Sequence[str], place: Path | None = None) -> list[Peer]:
+    """Every peer in both forms; transformers has but the first. A model may have no shortlist.
+
+    Environments are beneath `work`, what is made of this model in `place`.
+    """
+    place = place or work / "decoding"
     place.mkdir(parents=True, exist_ok=True)
     found = []
     for name in names:
@@ -111,7 +114,7 @@ def plan(test: TestSet, path: Path, chosen: Mapping[str, object]) -> Path:
         "texts": list(test.texts),
         "sources": sources,
         "longest": recipe.decoding.max_length(max(map(len, sources)) + 1),
-        "length_penalty": 1.0,
+        "length_penalty": recipe.decoding.length_penalty,
         "eos": EOS,
         **chosen,
     }

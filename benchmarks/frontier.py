@@ -20,11 +20,11 @@ from benchmarks.decoding import FP32, INT8, OURS, SHORTLIST, Measured, TestSet
 from benchmarks.memory import MB, descendants, status
 from benchmarks.plot import dots
 from benchmarks.quality import CORPORA
-from benchmarks.results import RESULTS, ROOT, Result, write
+from benchmarks.results import RESULTS, ROOT, Result, page, write
 from benchmarks.stage import Player, in_turns, players, say
 from regard.data.readers import read_lines
 from regard.evaluation.scores import bleu
-from regard.files import write_atomically
+from regard.files import check_manifest, write_atomically
 from regard.recipe.folder import read_model
 
 TEACHER, STUDENT = "teacher", "student"
@@ -71,7 +71,7 @@ def size_of(path: Path) -> int:
 def measure(models: Mapping[str, Path], texts: Sequence[str], references: Sequence[str], work: Path) -> list[Way]:
     """Every way through the whole test set, in turns; one worker for each core, one thread each."""
     tests = {who: TestSet(read_model(path), texts, references) for who, path in models.items()}
-    asked = [(who, peer) for who in tests for peer in decoding.peers(tests[who], work / who, ENGINES)]
+    asked = [(who, peer) for who in tests for peer in decoding.peers(tests[who], work, ENGINES, work / who)]
     workers = f"{max(decoding.forms())[0]}×1"
     asked = [(who, peer) for who, peer in asked if peer.name.endswith(workers)]
     with players([peer for _, peer in asked], work / "logs") as started:
@@ -79,7 +79,7 @@ def measure(models: Mapping[str, Path], texts: Sequence[str], references: Sequen
         for (who, peer), player in zip(asked, started, strict=True):
             engine = peer.name.rpartition(" ")[0]
             theirs = engine in (FP32, INT8)
-            files = decoding.exported(tests[who], work / who / "decoding", engine) if theirs else models[who]
+            files = decoding.exported(tests[who], work / who, engine) if theirs else models[who]
             ways += [Way(who, engine, beam, player, tests[who], size_of(files)) for beam in BEAMS]
         for index in range(-WARMUP, ROUNDS):
             for way in in_turns(ways, index):
@@ -119,12 +119,20 @@ def drawn(found: Mapping[str, float]) -> str:
     return dots("Quality against cost", "BLEU", panels, names, [name.startswith(STUDENT) for name in names])
 
 
+def learned(models: Mapping[str, Path]) -> str:
+    """How long each of the models learned, and with which seed."""
+    said = []
+    for who, path in models.items():
+        minutes, seed = check_manifest(path)["seconds"] / 60, read_model(path).recipe.training.seed
+        said.append(f"the {who} learned {minutes:.0f} minutes with seed {seed}")
+    return f"{'; '.join(said)}.".capitalize()
+
+
 NOTES = (
     "{test}, whole. Words are those of the outputs between spaces; BLEU is sacreBLEU's, cased. Every way is a process "
     "of its own; they take turns, in an order that alternates. Medians of {rounds} rounds after a first; the ratio is "
-    "the median over the rounds, for as many words. Regard is timed from text to text, CTranslate2 from tokens to "
-    "tokens. "
-    "One worker with one thread for each core. Files: what one has to carry along. Memory: resident, all workers "
+    "the median over the rounds, for as many words. Everybody is timed from text to text, with the length penalty of "
+    "the model's own recipe. Choices were made on the dev set. {learned} One worker with one thread for each core. Files: what one has to carry along. Memory: resident, all workers "
     "together, pages that they share counted in each. The path of the student that is compared was named beforehand: "
     "{path}."
 )
@@ -145,11 +153,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
         parser.error(f"REGARD_DATA: {data} does not hold {names[0]}; name the folder that does")
     source, target = (list(read_lines(data / name)) for name in names)
     began = time.perf_counter()
-    ways = measure({TEACHER: chosen.teacher, STUDENT: chosen.student}, source, target, chosen.work.absolute())
+    models = {TEACHER: chosen.teacher, STUDENT: chosen.student}
+    ways = measure(models, source, target, chosen.work.absolute())
     found = figures(ways, target)
-    notes = NOTES.format(test=names[0].partition(".")[0], rounds=ROUNDS, path=find(ways, PATH).name)
-    command = f"python -m benchmarks.frontier --teacher {chosen.teacher.name} --student {chosen.student.name}"
-    write("frontier", Result(command, (time.perf_counter() - began) / 60, found, notes), chosen.out)
+    path = find(ways, PATH).name
+    notes = NOTES.format(test=names[0].partition(".")[0], rounds=ROUNDS, path=path, learned=learned(models))
+    asked = [word for who, model in models.items() for word in (f"--{who}", os.path.relpath(model, ROOT))]
+    command = " ".join(["python -m benchmarks.frontier", *asked])
+    content = write("frontier", Result(command, (time.perf_counter() - began) / 60, found, notes), chosen.out)
+    write_atomically(chosen.out / "frontier.md", page("frontier", content) + "\n![Quality against cost](frontier.svg)\n")
     write_atomically(chosen.out / "frontier.svg", drawn(found))
     for key, value in found.items():
         say(f"{value:10.3f}  {key}")

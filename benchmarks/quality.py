@@ -2,9 +2,11 @@
 
 python -m benchmarks.quality multi30k-en-de                                → results/quality-multi30k-en-de.json
 python -m benchmarks.quality multi30k-en-de --budget 30m --seeds 1 2 3     → results/quality-multi30k-en-de-30m.json
+python -m benchmarks.quality multi30k-en-de --budget 30m --set model.dropout=0.3 --name dropout --dev    → dev scores
 
 Without --budget the recipe recipes/SET.yaml says how long; with it and without --recipe there is no recipe at all: what
-a newcomer gets from two files. Seeds that are finished stay in .bench/quality/; the same command goes on.
+a newcomer gets from two files. Seeds that are finished stay in .bench/quality/; the same command goes on. --dev is for
+choosing: nothing is tested, and no result is written.
 """
 
 import argparse
@@ -114,16 +116,22 @@ def regard(*words: str | Path) -> str:
     return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, cwd=ROOT).stdout
 
 
-def finish_seed(trial: Trial, seed: int) -> dict[str, Any]:
-    """The figures of one seed; what is not yet trained or scored is trained and scored now."""
-    folder = trial.folder / f"seed-{seed}"
-    noted, model = folder / "seed.json", folder / "model"
-    if noted.exists():
-        found: dict[str, Any] = json.loads(noted.read_bytes())
-        return found
+def train_seed(trial: Trial, seed: int) -> Path:
+    """The model of one seed; what is not yet trained is trained now."""
+    model = trial.folder / f"seed-{seed}" / "model"
     if not (model / "manifest.json").exists():
         words = ["--resume", model] if model.exists() else [*trial.training(), "--out", model, "--seed", str(seed)]
         regard("train", *words)
+    return model
+
+
+def finish_seed(trial: Trial, seed: int) -> dict[str, Any]:
+    """The figures of one seed; what is not yet trained or scored is trained and scored now."""
+    noted = trial.folder / f"seed-{seed}" / "seed.json"
+    if noted.exists():
+        found: dict[str, Any] = json.loads(noted.read_bytes())
+        return found
+    model = train_seed(trial, seed)
     began = time.monotonic()
     manifest = json.loads((model / "manifest.json").read_bytes())
     found = {
@@ -220,13 +228,22 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="+", default=[1])
     parser.add_argument("--recipe", type=Path, help="default: recipes/SET.yaml, or none when there is a --budget")
     parser.add_argument("--set", action="append", default=[], dest="settings", metavar="A.B=C")
+    parser.add_argument("--name", help="of a trial that is not the usual one; its files are called SET-BUDGET-NAME")
+    parser.add_argument("--dev", action="store_true", help="score the dev set alone, and write no result")
     given = parser.parse_args()
     data, chosen = Path(os.environ.get("REGARD_DATA", "")), CORPORA[given.corpus]
     if not (data / chosen.train[0]).is_file():
         parser.error(f"REGARD_DATA: {data} does not hold {chosen.train[0]}; name the folder that does")
     recipe = given.recipe or (None if given.budget else ROOT / "recipes" / f"{given.corpus}.yaml")
-    name = f"{given.corpus}-{given.budget}" if given.budget else given.corpus
+    if not given.name and (given.settings or given.recipe):
+        parser.error("--set and --recipe: give --name too, or this would pass for the usual trial")
+    name = "-".join(filter(None, (given.corpus, given.budget, given.name)))
     trial = Trial(name, chosen, data, WORK / name, recipe and recipe.resolve(), given.budget, tuple(given.settings))
+    if given.dev:
+        agree(trial)
+        for seed in given.seeds:
+            print(seed, json.dumps(scored(trial, train_seed(trial, seed), "valid")["scores"]))  # noqa: T201
+        return
     content = run(trial, given.seeds, " ".join(["python -m benchmarks.quality", *sys.argv[1:]]))
     print(json.dumps(content["figures"], indent=2))  # noqa: T201
 

@@ -9,6 +9,7 @@ from regard.explaining.markup import text
 
 WIDTH, HEIGHT = 480, 250
 LEFT, RIGHT, TOP, BOTTOM = 52, 14, 12, 40
+STYLES = 18  # of lines: six colours, whole, dashed and dotted; then they repeat
 MOST_POINTS = 300  # a line has no more pixels to show than this
 
 
@@ -82,7 +83,7 @@ def ticks(values: Sequence[float], most: int) -> list[float]:
 def legend(lines: Sequence[Series]) -> str:
     if len(lines) < 2:
         return ""
-    return "".join(f'<span class="key s{i}">{text(line.name)}</span>' for i, line in enumerate(lines))
+    return "".join(f'<span class="key s{i % STYLES}">{text(line.name)}</span>' for i, line in enumerate(lines))
 
 
 def axes(x: Scale, y: Scale, x_ticks: Sequence[float], y_ticks: Sequence[float]) -> str:
@@ -101,7 +102,7 @@ def draw(line: Series, i: int, x: Scale, y: Scale) -> str:
     path = " ".join(f"{px:g},{py:g}" for px, py, _ in places)
     dots = "".join(f'<circle cx="{px:g}" cy="{py:g}" r="2.5"/>' for px, py, _ in places) if len(places) <= 40 else ""
     data = text(json.dumps(places, separators=(",", ":")))
-    return f'<g class="line s{i}" data-points="{data}"><polyline points="{path}"/>{dots}</g>'
+    return f'<g class="line s{i % STYLES}" data-points="{data}"><polyline points="{path}"/>{dots}</g>'
 
 
 def number(value: float) -> str:

@@ -7,6 +7,7 @@ from regard.evaluation.by_length import by_length
 from regard.evaluation.scores import bleu
 from regard.explaining.chart import Point, Series
 from regard.explaining.study_page import Contents, Figure, Table
+from regard.studies.ladder import chances, ladder_of, rung, rung_figures
 from regard.studies.report import Report, TestSet, by_name, how, learning_curves, overview, row_figures
 from regard.studies.rows import Plan, Result, Row
 
@@ -17,6 +18,7 @@ ROWS = (
     Row(WITH, "bidirectional-gru"),
     Row("transformer", "transformer"),
 )
+LADDER = (WITHOUT, WITH, "transformer")
 BOUNDS = (7, 9, 11, 13, 15, 18, 22)
 PARTS = ("short", "middle", "long")
 
@@ -49,11 +51,12 @@ def gaps(results: Sequence[Result], test: TestSet) -> dict[str, float]:
 
 def report(results: Sequence[Result], test: TestSet, plan: Plan, rows: Path) -> Report:
     found = gaps(results, test)
+    ladder = [rung(*pair, test) for pair in ladder_of(results, LADDER)]
     contents = Contents(
         "The bottleneck",
         "A decoder without attention knows the source by one vector. How much worse is that the longer the source?",
-        findings(found, test),
-        (overview(results), lengths_table(results, test)),
+        (*findings(found, test), *(f"The ladder: {one.sentence}." for one in ladder)),
+        (overview(results), chances(ladder, "Differences are those of test BLEU."), lengths_table(results, test)),
         (length_chart(results, test), learning_curves(results, rows)),
         (
             *how(plan, results),
@@ -62,7 +65,7 @@ def report(results: Sequence[Result], test: TestSet, plan: Plan, rows: Path) -> 
             "sentences with the fewest and the most source words.",
         ),
     )
-    return Report({**found, **row_figures(results)}, contents)
+    return Report({**found, **row_figures(results), **rung_figures(ladder)}, contents)
 
 
 def findings(found: dict[str, float], test: TestSet) -> tuple[str, ...]:

@@ -6,14 +6,15 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
-from regard.evaluation.significance import paired
 from regard.explaining.chart import Point, Series
 from regard.explaining.study_page import Contents, Figure, Table
 from regard.recipe.lineup import LINEUP
-from regard.studies.report import Report, TestSet, by_name, how, learning_curves, overview, row_figures
+from regard.studies.ladder import chances, ladder_of, rung, rung_figures
+from regard.studies.report import Report, TestSet, how, learning_curves, overview, row_figures
 from regard.studies.rows import Plan, Result, Row
 
 ROWS = tuple(Row(name, name) for name in LINEUP if name != "fast")
+ORDER = "Rows are ordered by dev BLEU, differences are those of test BLEU."
 LADDER = ("rnn", "bidirectional-gru", "transformer")  # each should beat the one before it
 
 
@@ -49,31 +50,6 @@ WITHOUT_OURS = (
 )
 
 
-@dataclass(frozen=True)
-class Rung:
-    """Two rows on the test set: by how much the upper is better, and how likely chance alone does that."""
-
-    lower: str
-    upper: str
-    gain: float
-    bootstrap: float
-    randomisation: float
-
-    @property
-    def sentence(self) -> str:
-        said = "is better than" if self.gain > 0 else "is not better than"
-        return f"{self.upper} {said} {self.lower}: {self.gain:+.2f} BLEU, p = {self.randomisation:.4f}"
-
-    def cells(self) -> tuple[str, ...]:
-        p = (f"{self.bootstrap:.4f}", f"{self.randomisation:.4f}")
-        return (f"{self.upper} over {self.lower}", f"{self.gain:+.2f}", *p)
-
-
-def rung(lower: Result, upper: Result, test: TestSet) -> Rung:
-    found = paired(lower.outputs, upper.outputs, test.references, "bleu")
-    return Rung(lower.name, upper.name, found.gain, found.bootstrap.p, found.randomisation.p)
-
-
 def ranked(results: Sequence[Result]) -> list[Result]:
     """Best first, by the dev set."""
     return sorted(results, key=lambda result: -result.dev_bleu)
@@ -84,33 +60,21 @@ def pairs_of(results: Sequence[Result]) -> list[tuple[Result, Result]]:
     return [(lower, upper) for upper, lower in pairwise(ranked(results))]
 
 
-def ladder_of(results: Sequence[Result]) -> list[tuple[Result, Result]]:
-    """(lower, upper) of the ladder, as far as both are there."""
-    found = by_name(results)
-    return [(found[a], found[b]) for a, b in pairwise(LADDER) if a in found and b in found]
-
-
 def report(results: Sequence[Result], test: TestSet, plan: Plan, rows: Path) -> Report:
     """Rows as they come, best first, beside the published figures, with the chance of every difference."""
-    pairs = {(lower.name, upper.name): (lower, upper) for lower, upper in pairs_of(results) + ladder_of(results)}
+    pairs = {(lower.name, upper.name): (lower, upper) for lower, upper in pairs_of(results) + ladder_of(results, LADDER)}
     rungs = {names: rung(*pair, test) for names, pair in pairs.items()}
-    ladder = [rungs[lower.name, upper.name] for lower, upper in ladder_of(results)]
-    figures = row_figures(results)
-    for one in ladder:
-        figures |= {
-            f"{one.upper} over {one.lower}: BLEU": one.gain,
-            f"{one.upper} over {one.lower}: p": one.randomisation,
-        }
+    ladder = [rungs[lower.name, upper.name] for lower, upper in ladder_of(results, LADDER)]
     contents = Contents(
         "Table 2 at our size",
         "How good is each model of the line-up after the same minutes of training? Beside it is what the systems that "
         "stood model for it reached on WMT 2014: other text, other sizes, so compare orders, not numbers.",
         tuple(f"The ladder: {one.sentence}." for one in ladder),
-        (overview(ranked(results)), beside(ranked(results)), chances(list(rungs.values()))),
+        (overview(ranked(results)), beside(ranked(results)), chances(list(rungs.values()), ORDER)),
         (quality_by_work(results), learning_curves(results, rows)),
         how(plan, results),
     )
-    return Report(figures, contents)
+    return Report(row_figures(results) | rung_figures(ladder), contents)
 
 
 def beside(results: Sequence[Result]) -> Table:
@@ -120,16 +84,6 @@ def beside(results: Sequence[Result]) -> Table:
     ]
     others = [("(not ours)", "", "", *one.cells()) for one in WITHOUT_OURS]
     return Table("Ours beside the published", heads, (*ours, *others), "Published: newstest2014, by their papers.")
-
-
-def chances(rungs: Sequence[Rung]) -> Table:
-    return Table(
-        "Better, or only lucky?",
-        ("", "BLEU", "p, bootstrap", "p, randomisation"),
-        tuple(one.cells() for one in rungs),
-        "Rows are ordered by dev BLEU, differences are those of test BLEU. p: how often two equally good models would "
-        "differ at least as much (sacreBLEU's paired tests).",
-    )
 
 
 def quality_by_work(results: Sequence[Result]) -> Figure:

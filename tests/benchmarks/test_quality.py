@@ -97,6 +97,30 @@ def test_every_set_has_a_recipe_that_reads_the_same_files():
         assert not any(f": {file}\n" in text for file in corpus.test)
 
 
+def test_a_trial_of_another_kind_needs_a_name(corpus, monkeypatch, capsys):
+    pairs = Corpus(("train.source", "train.target"), ("a", "b"), ("a", "b"), "de")
+    monkeypatch.setattr(quality, "CORPORA", {"tiny": pairs})
+    monkeypatch.setenv("REGARD_DATA", str(corpus))
+    monkeypatch.setattr("sys.argv", ["quality", "tiny", "--set", "model.dropout=0.3"])
+    with pytest.raises(SystemExit):
+        quality.main()
+    assert "give --name" in capsys.readouterr().err
+
+
+def test_choosing_scores_the_dev_set_alone(trial, monkeypatch, capsys):
+    parts = []
+    monkeypatch.setattr(quality, "CORPORA", {"tiny": trial.corpus})
+    monkeypatch.setattr(quality, "WORK", trial.folder)
+    monkeypatch.setattr(quality, "train_seed", lambda trial, seed: trial.folder)
+    monkeypatch.setattr(quality, "scored", lambda trial, model, part: parts.append(part) or {"scores": {"bleu": 1.5}})
+    monkeypatch.setenv("REGARD_DATA", str(trial.data))
+    monkeypatch.setattr("sys.argv", ["quality", "tiny", "--budget", "1m", "--name", "other", "--dev"])
+    quality.main()
+    assert parts == ["valid"]
+    assert capsys.readouterr().out == '1 {"bleu": 1.5}\n'
+    assert (trial.folder / "tiny-1m-other" / "asked.json").exists()
+
+
 @pytest.mark.slow
 def test_two_seeds_are_trained_scored_and_written(corpus, tmp_path):
     names = {part: (f"{part}.source", f"{part}.target") for part in ("train", "test")}

@@ -3,6 +3,7 @@
 import pytest
 from made_up import result
 
+from regard.evaluation import significance
 from regard.evaluation.scores import bleu
 from regard.recipe.presets import choose
 from regard.recipe.recipe import parse, with_settings
@@ -14,6 +15,12 @@ from regard.studies.rows import MULTI30K, Plan
 SOURCES = ["a b c", "x", "a b", "a b c d e f g h i", "y", "a b c d e", "a b c d"]
 REFERENCES = ["one two three four five"] * 7
 TEST = TestSet(SOURCES, REFERENCES)
+
+
+@pytest.fixture(autouse=True)
+def few_draws(monkeypatch):
+    monkeypatch.setattr(significance, "RESAMPLES", 50)
+    monkeypatch.setattr(significance, "TRIALS", 50)
 
 
 def test_thirds_go_by_source_words_and_then_by_line_and_the_middle_takes_the_rest():
@@ -60,6 +67,8 @@ def test_the_report_says_whether_the_gap_grows(results, tmp_path):
     assert report.figures["gap_long"] > report.figures["gap_short"]
     assert "the gap grows" in report.contents.findings[0]
     assert "(1 to 1 words)" in report.contents.findings[0]
+    assert f"{bottleneck.WITH} is better than {bottleneck.WITHOUT}" in report.contents.findings[1]
+    assert 0 < report.figures[f"{bottleneck.WITH} over {bottleneck.WITHOUT}: p"] <= 1
     lines = report.contents.figures[0].series
     assert [line.name for line in lines] == [bottleneck.WITH, bottleneck.WITHOUT]
     assert [(point.x, round(point.y)) for point in lines[0].points] == [

@@ -7,6 +7,7 @@ from regard.evaluation import significance
 from regard.evaluation.significance import paired
 from regard.recipe.lineup import LINEUP
 from regard.studies import table2
+from regard.studies.ladder import ladder_of, rung
 from regard.studies.report import TestSet
 from regard.studies.rows import MULTI30K, Plan
 
@@ -47,18 +48,18 @@ def test_every_row_is_compared_with_the_next_better_one_on_the_dev_set(results):
 
 
 def test_the_ladder_goes_up_from_no_attention_and_has_only_rungs_that_are_there(results):
-    pairs = [(lower.name, upper.name) for lower, upper in table2.ladder_of(results)]
+    pairs = [(lower.name, upper.name) for lower, upper in ladder_of(results, table2.LADDER)]
     assert pairs == [("rnn", "bidirectional-gru"), ("bidirectional-gru", "transformer")]
-    assert table2.ladder_of([r for r in results if r.name != "bidirectional-gru"]) == []
+    assert ladder_of([r for r in results if r.name != "bidirectional-gru"], table2.LADDER) == []
 
 
 def test_a_rung_has_sacrebleus_own_figures(results):
     lower, upper = results[2], results[0]
-    found, expected = table2.rung(lower, upper, TEST), paired(lower.outputs, upper.outputs, REFERENCES, "bleu")
+    found, expected = rung(lower, upper, TEST), paired(lower.outputs, upper.outputs, REFERENCES, "bleu")
     assert found.gain == expected.b.score - expected.a.score > 0
     assert (found.bootstrap, found.randomisation) == (expected.bootstrap.p, expected.randomisation.p)
     assert "transformer is better than bidirectional-gru: +" in found.sentence
-    assert "rnn is not better than transformer: -" in table2.rung(upper, results[1], TEST).sentence
+    assert "rnn is not better than transformer: -" in rung(upper, results[1], TEST).sentence
 
 
 def test_the_report_has_every_row_best_first_and_every_published_system(results, tmp_path):
@@ -75,3 +76,4 @@ def test_the_report_has_every_row_best_first_and_every_published_system(results,
     assert report.figures["transformer: dev BLEU"] == 40.0
     assert report.figures["bidirectional-gru over rnn: BLEU"] > 0
     assert 0 < report.figures["bidirectional-gru over rnn: p"] <= 1
+    assert 0 < report.figures["bidirectional-gru over rnn: p, bootstrap"] <= 1

@@ -1,0 +1,20 @@
+"""Rows of one plan share a folder, and nothing else may."""
+
+import pytest
+
+from regard.errors import RecipeError
+from regard.studies.rows import agree
+
+
+def test_a_folder_with_reports_alone_is_fresh(tmp_path):
+    (tmp_path / "study-gradients.json").touch()
+    agree(tmp_path, {"texts": {}, "seed": 1})
+    agree(tmp_path, {"texts": {}, "seed": 1})
+    with pytest.raises(RecipeError, match="another seed"):
+        agree(tmp_path, {"texts": {}, "seed": 2})
+
+
+def test_a_folder_of_something_else_is_not(tmp_path):
+    (tmp_path / "notes.txt").touch()
+    with pytest.raises(RecipeError, match="not from a study"):
+        agree(tmp_path, {"texts": {}, "seed": 1})
