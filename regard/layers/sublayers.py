@@ -5,14 +5,14 @@ and whatever somebody watches by a hook, goes through the modules.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import torch
 import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from regard.layers.attention import SelfAttention
+from regard.layers.attention import CrossAttention, SelfAttention
 from regard.layers.cache import Cache, KeyValues
 from regard.layers.dropout import random_bytes
 from regard.layers.feedforward import FeedForward, gelu
@@ -27,6 +27,19 @@ from regard.native.sublayer import Heads, Sublayer
 
 Looking = tuple[Around, SelfAttention]
 Feeding = tuple[Around, nn.Module]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Attention to m rows of a memory, with what is around it; `mask` says which of its places are real."""
+
+    around: Around
+    attention: CrossAttention
+    memory: KeyValues
+    mask: Bool[Tensor, "m s"] | None
+
+
+Layer = tuple[Looking, tuple[Reading, ...], Feeding]  # in this order; an encoder reads nothing
 
 
 def feed(z: Float[Tensor, "n t d"], layer: Feeding) -> Float[Tensor, "n t d"]:
@@ -49,23 +62,34 @@ def look(
     return y, remembered(packed, attention)
 
 
+def read(z: Float[Tensor, "n t d"], layer: Reading) -> Float[Tensor, "n t d"]:
+    """z after attention to the memory.
+
+    n/m rows in a row read each row of it: their queries are those of one longer row.
+    """
+    if trains(z) and reads(z, layer):
+        return sublayer.chain(z, [reading(z, layer)])[0]
+    queries = layer.around.before(z).reshape(len(layer.memory.keys), -1, z.shape[-1])
+    return layer.around.after(z, layer.attention(queries, layer.memory, layer.mask).reshape(z.shape))
+
+
 def pass_through(
     z: Float[Tensor, "n t d"],
-    layers: Sequence[tuple[Looking, Feeding]],
+    layers: Sequence[Layer],
     pasts: Sequence[Cache],
     mask: Bool[Tensor, "n k"] | None,
     relative: Relative,
 ) -> tuple[Float[Tensor, "n t d"], tuple[Cache, ...]]:
-    """`look`, then `feed`, of each layer: at once where all of them allow it."""
-    along = zip(layers, pasts, strict=True)
-    if trains(z) and all(looks(z, first, past, relative) and feeds(second) for (first, second), past in along):
-        chain = [one for first, second in layers for one in (looking(z, first, mask, relative), feeding(z, second))]
-        z, *packed = sublayer.chain(z, chain)
-        return z, tuple(remembered(each, first[1]) for each, (first, _) in zip(packed, layers, strict=True))
+    """`look`, `read` and `feed` of each layer: at once where all of them allow it. `mask` is for looking."""
+    if trains(z) and all(fits(z, layer, past, relative) for layer, past in zip(layers, pasts, strict=True)):
+        z, *packed = sublayer.chain(z, [one for layer in layers for one in parts(z, layer, mask, relative)])
+        return z, tuple(remembered(each, first[1]) for each, (first, *_) in zip(packed, layers, strict=True))
     seen = []
-    for (first, second), past in zip(layers, pasts, strict=True):
+    for (first, second, third), past in zip(layers, pasts, strict=True):
         z, cache = look(z, first, past, mask, relative)
-        z = feed(z, second)
+        for one in second:
+            z = read(z, one)
+        z = feed(z, third)
         seen.append(cache)
     return z, tuple(seen)
 
@@ -112,6 +136,29 @@ def looks(z: Float[Tensor, "n t d"], layer: Looking, past: Cache, relative: Rela
     )
 
 
+def reads(z: Float[Tensor, "n t d"], layer: Reading) -> bool:
+    """Compiled attention takes it: every row has a row of the memory, and that is not too long."""
+    kernel, keys, values = layer.attention.kernel, layer.memory.keys, layer.memory.values
+    return (
+        isinstance(kernel, Full)
+        and not kernel.causal
+        and len(keys) == len(z)
+        and 0 < keys.shape[2] <= LONGEST
+        and keys.shape == values.shape
+        and keys.stride() == values.stride()
+        and keys.stride(3) == 1
+        and keys.dtype == torch.float32
+        and not kernel.dropout.active
+        and not watched(kernel)
+        and plain(layer.around, layer.attention)
+    )
+
+
+def fits(z: Float[Tensor, "n t d"], layer: Layer, past: Cache, relative: Relative) -> bool:
+    first, second, third = layer
+    return looks(z, first, past, relative) and all(reads(z, one) for one in second) and feeds(third)
+
+
 def watched(*modules: nn.Module) -> bool:
     return any(module._forward_hooks or module._forward_pre_hooks for module in modules)
 
@@ -132,6 +179,20 @@ def looking(
     hidden = None if mask is None else mask.contiguous()
     heads = Heads(attention.heads, relative.angles, hidden, attention.kernel.causal)
     return part(z, around, attention.packed, attention.output, heads)
+
+
+def reading(z: Float[Tensor, "n t d"], layer: Reading) -> Sublayer:
+    attention, memory = layer.attention, layer.memory
+    hidden = None if layer.mask is None else layer.mask.contiguous()
+    heads = Heads(attention.heads, None, hidden, False, (memory.keys, memory.values))
+    return part(z, layer.around, attention.query, attention.output, heads)
+
+
+def parts(
+    z: Float[Tensor, "n t d"], layer: Layer, mask: Bool[Tensor, "n k"] | None, relative: Relative
+) -> list[Sublayer]:
+    first, second, third = layer
+    return [looking(z, first, mask, relative), *(reading(z, one) for one in second), feeding(z, third)]
 
 
 def part(

@@ -15,7 +15,7 @@ from regard.layers.attention import CrossAttention, SelfAttention
 from regard.layers.cache import Cache, KeyValues
 from regard.layers.relations import Relation, Relative
 from regard.layers.residual import Around
-from regard.layers.sublayers import Feeding, Looking, feed, look, pass_through
+from regard.layers.sublayers import Layer, Reading, pass_through
 from regard.models.interface import Memory, OutputLayer, no_summary
 
 
@@ -54,8 +54,8 @@ class EncoderLayer(nn.Module):
         return x, seen
 
     @property
-    def parts(self) -> tuple[Looking, Feeding]:
-        return (self.around_attention, self.attention), (self.around_feedforward, self.feedforward)
+    def parts(self) -> Layer:
+        return (self.around_attention, self.attention), (), (self.around_feedforward, self.feedforward)
 
 
 def through(
@@ -98,19 +98,10 @@ class DecoderLayer(nn.Module):
         """No past, and the memory as this layer sees it, computed once."""
         return self.attention.begin(memory), self.cross.remember(memory)
 
-    def forward(
-        self,
-        x: Float[Tensor, "n t d"],
-        past: Cache,
-        memory: KeyValues,
-        mask: Bool[Tensor, "m s"] | None,
-        relative: Relative,
-    ) -> tuple[Float[Tensor, "n t d"], Cache]:
-        """n/m rows in a row read each row of the memory: their queries are those of one longer row."""
-        x, seen = look(x, (self.around_attention, self.attention), past, None, relative)
-        queries = self.around_cross.before(x).reshape(len(memory.keys), -1, x.shape[-1])
-        x = self.around_cross.after(x, self.cross(queries, memory, mask).reshape(x.shape))
-        return feed(x, (self.around_feedforward, self.feedforward)), seen
+    def parts(self, memory: KeyValues, mask: Bool[Tensor, "m s"] | None) -> Layer:
+        """n/m rows in a row read each row of the memory."""
+        cross = Reading(self.around_cross, self.cross, memory, mask)
+        return (self.around_attention, self.attention), (cross,), (self.around_feedforward, self.feedforward)
 
 
 @dataclass(frozen=True)
@@ -168,12 +159,11 @@ class TransformerDecoder(nn.Module):
         self, tokens: Int[Tensor, "n t"], state: TransformerState
     ) -> tuple[Float[Tensor, "n t d"], TransformerState]:
         relative = self.relation(tokens.shape[1], state.length)
-        x, pasts = self.entrance(tokens, state.length), []
-        for layer, past, memory in zip(self.layers, state.past, state.memory, strict=True):
-            x, seen = layer(x, past, memory, state.mask, relative)
-            pasts.append(seen)
+        layers = zip(cast(Iterable[DecoderLayer], self.layers), state.memory, strict=True)
+        parts = [layer.parts(memory, state.mask) for layer, memory in layers]
+        x, pasts = pass_through(self.entrance(tokens, state.length), parts, state.past, None, relative)
         length = state.length + tokens.shape[1]
-        return self.norm(x), TransformerState(length, tuple(pasts), state.memory, state.mask, state.readers)
+        return self.norm(x), TransformerState(length, pasts, state.memory, state.mask, state.readers)
 
     def forward(
         self, tokens: Int[Tensor, "n t"], state: TransformerState

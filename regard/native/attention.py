@@ -43,6 +43,15 @@ def layouts(*tensors: Float32[Tensor, "n h _ e"]) -> ctypes.Array[ctypes.c_int64
     return (NUMBER * len(strides))(*strides)
 
 
+def side_by_side(k: Float32[Tensor, "n h s e"]) -> tuple[Float32[Tensor, "n h s e"], ...]:
+    """Room for the gradients of keys like these and of their values, as packed projections are.
+
+    `Unpack` in layers/packed.py then has nothing to copy.
+    """
+    n, h, s, e = k.shape
+    return k.new_empty(n, s, 2, h, e).permute(2, 0, 3, 1, 4).unbind()
+
+
 class Attention(torch.autograd.Function):
     @staticmethod
     def forward(
@@ -77,7 +86,7 @@ class Attention(torch.autograd.Function):
             dq, dk, dv = q.new_empty(n, t, 3, h, e).permute(2, 0, 3, 1, 4).unbind()
         else:
             dq = q.new_empty(n, t, h, e).transpose(1, 2)
-            dk, dv = q.new_empty(n, s, 2, h, e).permute(2, 0, 3, 1, 4).unbind()
+            dk, dv = side_by_side(k)
         pointers = (x.data_ptr() for x in (dq, dk, dv, g, weights, q, k, v))
         places = layouts(q, k, v, g, dq, dk, dv)
         check(library.attend_backwards(*pointers, places, ctx.causal, n, h, t, s, e))

@@ -11,8 +11,9 @@ typedef void blas(
     const int64_t *c_row);
 
 /* f(x) = W2 m(W1 x + b1) + b2, where m is gelu, or relu (`rectified`), or with heads attention of the queries, keys and
-values that stand side by side in W1 x + b1, each by heads. A bias, the angles that turn queries and keys, the mask of keys and the bytes that
-say what is dropped (those below `threshold`) may be NULL. */
+values that stand side by side in W1 x + b1, each by heads. Where there are keys of something else, W1 x + b1 are queries
+alone. A bias, the angles that turn queries and keys, the mask of keys and the bytes that say what is dropped (those below
+`threshold`) may be NULL. */
 typedef struct {
     const float *gain, *shift, *w1, *b1, *w2, *b2;
     const uint8_t *bytes, *mask;
@@ -24,6 +25,11 @@ typedef struct {
     float *more, *found;                /* more: pairs, or the slope of gelu; found: m, which activations write over `inner` */
     float *into[7]; /* gradients of z, gain, shift, w1, b1, w2, b2 */
     const float *past_inner; /* a gradient of `inner` that came another way, or NULL */
+    const float *keys, *values; /* of something else, or NULL: `count` for each sentence, laid out as `seen` */
+    layout seen;
+    int64_t count;
+    float *into_keys, *into_values; /* gradients, laid out as `into_seen` */
+    layout into_seen;
 } sublayer;
 
 /* ---------------------------------------------------------------- products, of matrices whose rows follow each other */
@@ -189,6 +195,7 @@ static void lay_out(layout *places, const sublayer *f) {
     const int64_t t = f->rows / f->sentences;
     for (int i = 0; i < 7; i++) places[i] = (layout){t * f->wide, f->head_width, f->wide};
     places[3] = (layout){t * f->middle, f->head_width, f->middle};
+    if (f->keys) places[1] = places[2] = f->seen, places[5] = places[6] = f->into_seen;
 }
 
 static int attend(const sublayer *f) {
@@ -196,6 +203,9 @@ static int attend(const sublayer *f) {
     const float *const q = f->inner, *const k = q + f->middle, *const v = k + f->middle;
     layout places[7];
     lay_out(places, f);
+    if (f->keys)
+        return attend_forwards(f->found, f->more, q, f->keys, f->values, places, f->mask, 0, f->sentences, f->heads, t,
+                               f->count, f->head_width);
     if (f->angles) turn_rows(f->inner, q, f->angles, f->rows, t, f->wide, 2 * f->heads, f->head_width, 1.0f);
     return attend_forwards(
         f->found, f->more, q, k, v, places, f->mask, f->causal, f->sentences, f->heads, t, t, f->head_width);
@@ -208,6 +218,9 @@ static int attend_back(float *dinner, const float *dfound, const sublayer *f) {
     float *const dk = dinner + f->middle, *const dv = dk + f->middle;
     layout places[7];
     lay_out(places, f);
+    if (f->keys)
+        return attend_backwards(dinner, f->into_keys, f->into_values, dfound, f->more, q, f->keys, f->values, places, 0,
+                                f->sentences, f->heads, t, f->count, f->head_width);
     if (!attend_backwards(
             dinner, dk, dv, dfound, f->more, q, k, v, places, f->causal, f->sentences, f->heads, t, t, f->head_width))
         return 0;

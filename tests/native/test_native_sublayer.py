@@ -4,7 +4,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from regard.layers.attention import SelfAttention
+from regard.layers.attention import CrossAttention, SelfAttention
 from regard.layers.dropout import Dropout
 from regard.layers.feedforward import FeedForward, gelu
 from regard.layers.kernels import Full
@@ -12,7 +12,7 @@ from regard.layers.norm import LayerNorm
 from regard.layers.positions import sinusoids
 from regard.layers.relations import Relative
 from regard.layers.residual import PostNorm, PreNorm
-from regard.layers.sublayers import feed, look, pass_through
+from regard.layers.sublayers import Reading, feed, look, pass_through, read
 from regard.native.sublayer import SUITS
 
 pytestmark = pytest.mark.skipif(not SUITS, reason="the modules are as fast on this processor, and used instead")
@@ -152,13 +152,65 @@ def test_what_it_cannot_take_goes_through_the_modules():
     assert seen.keys.shape[2] == T + 3
 
 
+SOURCE = 7
+HIDDEN = torch.tensor([[True] * 4 + [False] * 3, [False] * 7])
+
+
+def memory(dtype=torch.float32):
+    return torch.randn(N, SOURCE, WIDTH, generator=torch.Generator().manual_seed(8)).to(dtype).requires_grad_()
+
+
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("p", [0.0, 0.4])
+@pytest.mark.parametrize("mask", [None, HIDDEN])
+def test_attention_to_a_memory_is_that_of_its_modules(bias, p, mask):
+    outside, inside = around(p), CrossAttention(WIDTH, HEADS, 4, Full(False), bias)
+    assert_agrees(
+        [outside, inside], lambda z: read(z, Reading(outside, inside, inside.remember(memory(z.dtype)), mask))
+    )
+
+
+def test_the_memory_learns_from_all_layers_that_read_it():
+    layers = [(around(0.4), attention(), CrossAttention(WIDTH, HEADS, 4, Full(False)), around(0.4)) for _ in range(2)]
+    networks = [(around(0.4), FeedForward(WIDTH, 20, F.relu)) for _ in layers]
+    found = []
+    for dtype in (torch.float32, torch.float64):
+        for module in (each for parts in (*layers, *networks) for each in parts):
+            module.to(dtype)
+        z, seen = noise(dtype), memory(dtype)
+        torch.manual_seed(6)
+        chain = [
+            ((outside, inside), (Reading(other, cross, cross.remember(seen), HIDDEN),), network)
+            for (outside, inside, cross, other), network in zip(layers, networks, strict=True)
+        ]
+        y, _ = pass_through(z, chain, [inside.begin(z) for _, inside, *_ in layers], None, Relative())
+        assert ("Chain" in type(y.grad_fn).__name__) == (dtype == torch.float32)
+        weights = [p for parts in (*layers, *networks) for each in parts for p in each.parameters()]
+        given = torch.randn(y.shape, generator=torch.Generator().manual_seed(7)).to(dtype)
+        found.append([y, *torch.autograd.grad(y, [z, seen, *weights], given)])
+    for x, y in zip(*found, strict=True):
+        torch.testing.assert_close(x.double(), y, rtol=1e-3, atol=1e-4)
+
+
+def test_rows_that_share_a_memory_and_who_watches_go_through_the_modules():
+    outside, inside = around(), CrossAttention(WIDTH, HEADS, 4, Full(False))
+    one = Reading(outside, inside, inside.remember(memory()[:1]), None)
+    assert "Chain" not in type(read(noise(), one).grad_fn).__name__
+    own, seen = Reading(outside, inside, inside.remember(memory()), None), []
+    handle = inside.kernel.register_forward_hook(lambda *_: seen.append(1))
+    plain = read(noise(), own)
+    handle.remove()
+    assert seen == [1]
+    torch.testing.assert_close(read(noise(), own), plain)
+
+
 @pytest.mark.parametrize("p", [0.0, 0.4])
 def test_a_chain_of_layers_is_one_layer_after_the_other(p):
-    layers = [((around(p), attention()), (around(p), FeedForward(WIDTH, 20, gelu))) for _ in range(3)]
+    layers = [((around(p), attention()), (), (around(p), FeedForward(WIDTH, 20, gelu))) for _ in range(3)]
     modules = [module for layer in layers for half in layer for module in half]
 
     def run(z):
-        pasts = [first[1].begin(z) for first, _ in layers]
+        pasts = [first[1].begin(z) for first, *_ in layers]
         relative = Relative(angles=sinusoids(T, 4).to(z.dtype))
         y, seen = pass_through(z, layers, pasts, None, relative)
         return torch.cat([y, *(each.values.transpose(1, 2).flatten(2) for each in seen)])
@@ -169,9 +221,9 @@ def test_a_chain_of_layers_is_one_layer_after_the_other(p):
 
 
 def test_a_layer_that_somebody_watches_takes_the_whole_chain_apart():
-    layers = [((around(), attention()), (around(), FeedForward(WIDTH, 20, gelu))) for _ in range(2)]
+    layers = [((around(), attention()), (), (around(), FeedForward(WIDTH, 20, gelu))) for _ in range(2)]
     seen = []
     layers[1][0][1].kernel.register_forward_hook(lambda *_: seen.append(1))
     z = noise()
-    pass_through(z, layers, [first[1].begin(z) for first, _ in layers], None, Relative())
+    pass_through(z, layers, [first[1].begin(z) for first, *_ in layers], None, Relative())
     assert seen == [1]
