@@ -132,9 +132,9 @@ NOTES = (
     "{test}, whole. Words are those of the outputs between spaces; BLEU is sacreBLEU's, cased. Every way is a process "
     "of its own; they take turns, in an order that alternates. Medians of {rounds} rounds after a first; the ratio is "
     "the median over the rounds, for as many words. Everybody is timed from text to text, with the length penalty of "
-    "the model's own recipe. Choices were made on the dev set. {learned} One worker with one thread for each core. Files: what one has to carry along. Memory: resident, all workers "
-    "together, pages that they share counted in each. The path of the student that is compared was named beforehand: "
-    "{path}."
+    "the model's own recipe. Choices were made on the dev set. {learned} One worker with one thread for each core. "
+    "Files: what one has to carry along. Memory: resident, all workers together, pages that they share counted in "
+    "each. The path of the student that is compared was named beforehand: {path}."
 )
 
 
@@ -161,7 +161,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     asked = [word for who, model in models.items() for word in (f"--{who}", os.path.relpath(model, ROOT))]
     command = " ".join(["python -m benchmarks.frontier", *asked])
     content = write("frontier", Result(command, (time.perf_counter() - began) / 60, found, notes), chosen.out)
-    write_atomically(chosen.out / "frontier.md", page("frontier", content) + "\n![Quality against cost](frontier.svg)\n")
+    write_atomically(
+        chosen.out / "frontier.md", page("frontier", content) + "\n![Quality against cost](frontier.svg)\n"
+    )
     write_atomically(chosen.out / "frontier.svg", drawn(found))
     for key, value in found.items():
         say(f"{value:10.3f}  {key}")

@@ -115,9 +115,10 @@ def notes(shape: Shape) -> str:
         "Limit: the best median of float32 products of several sizes in torch; useful operations are those of the "
         "matrix products of real tokens, forward once and backward twice. "
         "Decoding: one trained model, carried over to CTranslate2 by `regard export` and to transformers' Pegasus (the "
-        "pre-norm twin of MarianMT; log p of tokens agree to 1e-4); length penalty 1. Everybody is timed from text to "
-        "text. W×T is W workers with T threads each: a first round finds the better form of "
-        "each peer. One sentence: in turns, one by one; CTranslate2 with all threads and with one."
+        "pre-norm twin of MarianMT; log p of tokens agree to 1e-4); length penalty 1, and a search ends when as many "
+        "hypotheses as the beam is wide have finished, as CTranslate2's does (`decoding.patience: 1`). Everybody is "
+        "timed from text to text. W×T is W workers with T threads each: a first round finds the better form of each "
+        "peer. One sentence: in turns, one by one; CTranslate2 with all threads and with one."
     )
 
 

@@ -33,9 +33,13 @@ class Rounds:
     rates: dict[str, list[float]] = field(default_factory=dict)
 
     @property
+    def best(self) -> list[float]:
+        """FLOP/s in each round of the size with the best median."""
+        return max(self.rates.values(), key=statistics.median)
+
+    @property
     def limit(self) -> float:
-        """The best size's median rate, in FLOP/s."""
-        return max(statistics.median(values) for values in self.rates.values())
+        return statistics.median(self.best)
 
 
 def measure(shape: Shape, found: Corpus, work: Path, names: Sequence[str] = EVERYBODY) -> dict[str, float]:
@@ -92,11 +96,12 @@ def of_the_limit(rounds: Rounds, cost: Cost, found: Corpus) -> dict[str, float]:
     """Useful operations of our training per second, and what part they are of the best products of the same run."""
     needed = cost.per_target_token(found.lengths)
     useful = needed * statistics.median(rounds.speeds[OURS])
+    along = zip(rounds.speeds[OURS], rounds.best, strict=True)
     products = {f"sgemm, GFLOP/s: {size}": statistics.median(rates) / 1e9 for size, rates in rounds.rates.items()}
     return products | {
         "limit: useful MFLOP per target token": needed / 1e6,
         "limit: best sgemm, GFLOP/s": rounds.limit / 1e9,
         "limit: Regard's training, GFLOP/s": useful / 1e9,
         "limit: target tokens/s": rounds.limit / needed,
-        "train_of_roof": useful / rounds.limit,
+        "train_of_roof": statistics.median(needed * speed / rate for speed, rate in along),
     }

@@ -24,7 +24,8 @@ def answer(plan: dict[str, Any], write: Write, answers: Answers) -> None:
     texts = plan["texts"]
 
     def work(asked: dict[str, Any]) -> dict[str, Any]:
-        search = SearchOptions(beam=asked["beam"], length_penalty=plan["length_penalty"])
+        # As CTranslate2 ends a search: the same work.
+        search = SearchOptions(beam=asked["beam"], length_penalty=plan["length_penalty"], patience=1.0)
         if "sentence" in asked:
             return {"texts": list(write([texts[asked["sentence"]]], search))}
         return {"texts": list(write(texts[asked.get("first", 0) : asked.get("last", len(texts))], search))}

@@ -18,6 +18,9 @@ class SearchOptions(Section):
     max_extra: Annotated[int, Field(ge=0)] = 20
     cap: Annotated[int, Field(ge=1)] = 512
     n_best: Annotated[int, Field(ge=1)] = 1
+    # A search ends once patience · beam hypotheses have finished (Kasai et al. 2022); none: when `beam` have, and no
+    # other is ahead of the best of them.
+    patience: Annotated[Finite, Field(gt=0.0)] | None = None
 
     @model_validator(mode="after")
     def _beam_holds_n_best(self) -> "SearchOptions":

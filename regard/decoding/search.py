@@ -307,9 +307,10 @@ def is_over(live: Beam, found: Found, limits: Int[Tensor, " n"], options: Search
     length, best = live.tokens.shape[-1], live.total.amax(1)
     to_beat = found.to_beat[live.sentences]
     hopeless = attainable(best, length, limits, options.length_penalty) <= to_beat
-    # A sure model's poor hypotheses end early and soon make up the number: they must not cut off the good one.
-    ahead: Tensor = best.double() / float(length**options.length_penalty) > to_beat
-    enough = (found.counts[live.sentences] >= options.beam) & ~ahead
+    enough = found.counts[live.sentences] >= options.beam * (options.patience or 1.0)
+    if options.patience is None:
+        # A sure model's poor hypotheses end early and soon make up the number: they must not cut off the good one.
+        enough &= best.double() / float(length**options.length_penalty) <= to_beat
     return hopeless | enough | (length >= limits) | (best == -torch.inf)
 
 
@@ -348,12 +349,12 @@ def beam_search(
 ) -> list[list[Hypothesis]]:
     """For each sentence the n_best hypotheses under log p / length**length_penalty, best first.
 
-    A sentence is searched until `beam` hypotheses have finished and none alive is ahead of the n best, its maximum
-    length is met, or nothing alive can still enter its n best; the last changes no result. Lengths count the end
-    token, and so do `max_lengths`. A hypothesis cut at the maximum length is returned only where none finished. Tokens
-    of a forced `prefix` count in the scores. With a `narrow` output layer only its tokens are considered, all of
-    `prefix` must be among them, and `adjust` speaks of its columns. With a `pick`, other hypotheses than the likeliest
-    live on. The caller puts the model in eval mode.
+    A sentence is searched until `beam` hypotheses have finished and none alive is ahead of the n best (with a patience:
+    until so many times `beam` have finished), its maximum length is met, or nothing alive can still enter its n best;
+    the last changes no result. Lengths count the end token, and so do `max_lengths`. A hypothesis cut at the maximum
+    length is returned only where none finished. Tokens of a forced `prefix` count in the scores. With a `narrow` output
+    layer only its tokens are considered, all of `prefix` must be among them, and `adjust` speaks of its columns. With a
+    `pick`, other hypotheses than the likeliest live on. The caller puts the model in eval mode.
     """
     check_lengths(max_lengths, memory)
     best: Pick = pick or Likeliest(options.beam)

@@ -1,6 +1,7 @@
 """Search by CTranslate2 with the meaning of ours: the same limits, the same scores, the same forbidden tokens.
 
-One thing differs: it ends a search once `beam` hypotheses have finished, also when one alive is still ahead of them.
+One thing differs: without a patience it ends a search once `beam` hypotheses have finished, also when one alive is
+still ahead of them.
 """
 
 from collections.abc import Iterable, Sequence
@@ -87,6 +88,7 @@ class Searcher:
                 beam_size=options.beam,
                 num_hypotheses=options.beam,
                 length_penalty=options.length_penalty,
+                patience=options.patience or 1.0,
                 max_decoding_length=max(work.limits[i] for i in part),
                 min_decoding_length=0,
                 max_input_length=0,

@@ -62,7 +62,9 @@ def pairs_of(results: Sequence[Result]) -> list[tuple[Result, Result]]:
 
 def report(results: Sequence[Result], test: TestSet, plan: Plan, rows: Path) -> Report:
     """Rows as they come, best first, beside the published figures, with the chance of every difference."""
-    pairs = {(lower.name, upper.name): (lower, upper) for lower, upper in pairs_of(results) + ladder_of(results, LADDER)}
+    pairs = {
+        (lower.name, upper.name): (lower, upper) for lower, upper in pairs_of(results) + ladder_of(results, LADDER)
+    }
     rungs = {names: rung(*pair, test) for names, pair in pairs.items()}
     ladder = [rungs[lower.name, upper.name] for lower, upper in ladder_of(results, LADDER)]
     contents = Contents(

@@ -96,11 +96,11 @@ def test_the_best_torch_peer_is_the_one_we_beat_least():
 
 
 def test_the_limit_is_the_best_median_of_all_sizes(tmp_path):
-    rounds = Rounds({"Regard": [2.0]}, {"small": [1e9, 9e9, 2e9], "large": [3e9, 3e9, 1e9]})
+    rounds = Rounds({"Regard": [2.0, 6.0, 1.0]}, {"small": [1e9, 9e9, 2e9], "large": [3e9, 3e9, 1e9]})
     cost = Cost(OPTIONS, VOCABULARY)
     found = corpus.Corpus(tmp_path, None, None, [(3, 2), (9, 8)])
     share = training.of_the_limit(rounds, cost, found)["train_of_roof"]
-    assert share == pytest.approx(2.0 * cost.per_target_token(found.lengths) / 3e9)
+    assert share == pytest.approx(1.0 * cost.per_target_token(found.lengths) / 1e9)  # of 2/3, 6/3 and 1/1
 
 
 def test_speeds_are_compared_within_a_round_and_equal_outputs_counted():

@@ -111,8 +111,8 @@ def test_choosing_scores_the_dev_set_alone(trial, monkeypatch, capsys):
     parts = []
     monkeypatch.setattr(quality, "CORPORA", {"tiny": trial.corpus})
     monkeypatch.setattr(quality, "WORK", trial.folder)
-    monkeypatch.setattr(quality, "train_seed", lambda trial, seed: trial.folder)
-    monkeypatch.setattr(quality, "scored", lambda trial, model, part: parts.append(part) or {"scores": {"bleu": 1.5}})
+    monkeypatch.setattr(quality, "train_seed", lambda trial, _seed: trial.folder)
+    monkeypatch.setattr(quality, "scored", lambda *asked: parts.append(asked[2]) or {"scores": {"bleu": 1.5}})
     monkeypatch.setenv("REGARD_DATA", str(trial.data))
     monkeypatch.setattr("sys.argv", ["quality", "tiny", "--budget", "1m", "--name", "other", "--dev"])
     quality.main()

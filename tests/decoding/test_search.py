@@ -103,6 +103,13 @@ def test_poor_endings_do_not_cut_off_a_better_hypothesis(alpha):
         assert best.tokens == (2, 3, 4, 5)
 
 
+def test_patience_counts_the_endings_that_are_waited_for():
+    # Each step but the last finds one poor ending; the fifth is the answer.
+    for patience, answer in ((1.0, False), (2.0, False), (2.5, True)):
+        ((best,),) = search(Sure(), toy_memory(1), [9], beam=2, length_penalty=0.0, patience=patience)
+        assert (best.tokens == (2, 3, 4, 5)) is answer
+
+
 @kinds
 def test_width_one_is_the_argmax_loop(kind):
     decoder, memory, limits = toy(kind, vocab=9, seed=3), toy_memory(5), [4, 8, 8, 2, 12]
