@@ -145,6 +145,13 @@ def watched(speaker: SequenceToSequence) -> Iterator[None]:
         yield
 
 
+@contextmanager
+def by_modules() -> Iterator[None]:
+    """No sub-layer is one call, or its parts could not be told apart."""
+    with patch("regard.native.sublayer.SUITS", False):
+        yield
+
+
 def measured(
     row: str, action: Callable[[], object], watching: Callable[[], AbstractContextManager[None]] = nullcontext
 ) -> dict[str, float]:
@@ -167,7 +174,7 @@ def measure(shape: Shape = FULL) -> dict[str, float]:
     with tempfile.TemporaryDirectory() as folder:
         events = train(model(shape), task(shape), OPTIONS, folder=Path(folder), width=shape.model.width)
         with patch("regard.training.adam.adamw", scope("adamw", adamw)):
-            step = measured("profile, training", lambda: next(e for e in events if isinstance(e, Stepped)))
+            step = measured("profile, training", lambda: next(e for e in events if isinstance(e, Stepped)), by_modules)
     speaker = for_inference(shape.model, model(shape).eval())
     sources = [example.source.tolist() for example in examples(SENTENCES, shape.vocabulary, seed=2)]
     threads = torch.get_num_threads()
