@@ -24,7 +24,7 @@ from regard.text.tokeniser import Tokeniser
 SMALLEST = 1000  # target ids; the list of a batch would hardly be shorter
 FREQUENT = 1000  # target ids that are always listed, at most, and no more than `SHARE` of the vocabulary
 SHARE = 1 / 8
-LIKELY = 20  # target ids of each source id, at most: dev BLEU of Multi30k at beam 5 was 0.1 lower with 12, equal with 30
+LIKELY = 20  # target ids of each source id, at most: dev BLEU of Multi30k at beam 5 was 0.1 lower with 12, equal at 30
 LEAST = 0.001  # p(t | s) of the least likely of them
 
 

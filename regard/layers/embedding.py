@@ -7,6 +7,8 @@ from torch import Tensor, nn
 
 from regard.layers.initialise import normal_rows
 
+LARGE = 1000  # rows of a table that cost more to clear and add than a batch has rows to look up
+
 
 class TokenEmbedding(nn.Module):
     """s · E[token], with s = √d in Vaswani et al. 2017, §3.4: rows of length about 1 then match the sinusoids."""
@@ -24,14 +26,14 @@ class TokenEmbedding(nn.Module):
 class TiedOutput(nn.Module):
     """logits = E x + b with the very table of the embedding, unscaled; often without b. Press & Wolf 2017.
 
-    The gradient that the table has from here is dense. What lookups give is therefore left sparse: rows to be added to
-    it, not tables full of zeros.
+    The gradient that the table has from here is dense. What lookups in a large one give is therefore left sparse: rows
+    to be added to it, not tables full of zeros.
     """
 
     def __init__(self, embedding: TokenEmbedding, bias: bool = False) -> None:
         super().__init__()
         self.table = embedding.table
-        self.table.sparse = True
+        self.table.sparse = self.table.num_embeddings > LARGE
         self.bias = nn.Parameter(torch.zeros(embedding.table.num_embeddings)) if bias else None
 
     @property

@@ -1,5 +1,7 @@
+import pytest
 import torch
 
+from regard.layers import embedding as embedding_module
 from regard.layers.embedding import TiedOutput, TokenEmbedding
 from regard.layers.initialise import xavier
 
@@ -45,8 +47,10 @@ def test_a_bias_of_a_tied_output_begins_at_zero_and_is_added():
     assert list(output.state_dict()) == ["bias", "table.weight"]
 
 
-def test_the_gradient_of_a_tied_table_is_that_of_a_plain_one():
+@pytest.mark.parametrize("large", [3, 1000])
+def test_the_gradient_of_a_tied_table_is_that_of_a_plain_one(monkeypatch, large):
     torch.manual_seed(1)
+    monkeypatch.setattr(embedding_module, "LARGE", large)
     embedding = TokenEmbedding(7, 3, scale=2.0)
     output, tokens = TiedOutput(embedding), torch.tensor([[1, 4], [4, 6]])
     output(embedding(tokens)).square().sum().backward()
