@@ -5,7 +5,7 @@ and whatever somebody watches by a hook, goes through the modules.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
@@ -167,8 +167,7 @@ def watched(*modules: nn.Module) -> bool:
 def feeding(z: Float[Tensor, "n t d"], layer: Feeding) -> Sublayer:
     around, network = layer
     assert isinstance(network, FeedForward)
-    made = part(z, around, network.inner, network.outer, None)
-    return replace(made, rectified=network.activation is F.relu)
+    return part(z, around, network.inner, network.outer, None, rectified=network.activation is F.relu)
 
 
 def looking(
@@ -196,7 +195,13 @@ def parts(
 
 
 def part(
-    z: Float[Tensor, "n t d"], around: Around, first: nn.Linear, second: nn.Linear, heads: Heads | None
+    z: Float[Tensor, "n t d"],
+    around: Around,
+    first: nn.Linear,
+    second: nn.Linear,
+    heads: Heads | None,
+    *,
+    rectified: bool = False,
 ) -> Sublayer:
     """Random bytes are drawn as `Dropout.onto` would draw them."""
     assert isinstance(around, PreNorm)
@@ -204,9 +209,9 @@ def part(
     norm, dropout = around.norm, around.dropout
     weights = (norm.gain, norm.shift, first.weight, first.bias, second.weight, second.bias)
     if not dropout.active:
-        return Sublayer(weights, norm.epsilon, None, 0, heads)
+        return Sublayer(weights, norm.epsilon, None, 0, heads, rectified)
     random = random_bytes(z.detach(), dropout.generator)
-    return Sublayer(weights, norm.epsilon, random, dropout.threshold, heads)
+    return Sublayer(weights, norm.epsilon, random, dropout.threshold, heads, rectified)
 
 
 def remembered(packed: Float[Tensor, "n t qkv"], attention: SelfAttention) -> KeyValues:

@@ -7,10 +7,9 @@ every one. The layers are the reference, and a test holds the two equal.
 
 import ctypes
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from jaxtyping import Bool, Float32, UInt8
@@ -41,6 +40,9 @@ if library:
     library.chain_backwards.argtypes = [*[POINTER] * 6, NUMBER]
 
 
+Room = Sequence[int]  # places of a sub-layer's memories, and where they end
+
+
 class Native(ctypes.Structure):
     """`sublayer` of sublayer.c."""
 
@@ -60,8 +62,7 @@ class Native(ctypes.Structure):
     ]
 
 
-@dataclass(frozen=True)
-class Heads:
+class Heads(NamedTuple):
     """How a sub-layer attends: the number of heads, the angles that turn queries and keys, hidden keys, the future.
 
     `seen` are keys and values of something else, of the same strides; none: its own.
@@ -74,8 +75,7 @@ class Heads:
     seen: tuple[Float32[Tensor, "n h k e"], Float32[Tensor, "n h k e"]] | None = None
 
 
-@dataclass(frozen=True)
-class Sublayer:
+class Sublayer(NamedTuple):  # made anew at every step: a dataclass takes several times as long
     """z + dropout(W₂ m(W₁ LN(z) + b₁) + b₂), where m is attention by heads, or where there are none GELU or ReLU.
 
     Queries, keys and values stand side by side in W₁ LN(z) + b₁, or queries alone where keys are seen. Dropout is
@@ -109,14 +109,14 @@ class Sublayer:
         return self.heads.seen or () if self.heads else ()
 
     def native(
-        self, z: Float32[Tensor, "n t d"], out: Float32[Tensor, "n t d"], inner: Float32[Tensor, "n t wide"], room: int
+        self, z: Float32[Tensor, "n t d"], out: Float32[Tensor, "n t d"], inner: Float32[Tensor, "n t wide"], room: Room
     ) -> Native:
-        """With what else it remembers from `room` on."""
+        """With what else it remembers in `room`."""
         (n, t, width), middle, heads = z.shape, self.middle, self.heads
         attending = (heads.number, middle // heads.number, n, heads.causal) if heads else (0, 0, n, False)
         seen = pointers(heads.mask, heads.angles) if heads else (None, None)
         sizes = (self.threshold, n * t, width, self.wide, middle, *attending, self.rectified)
-        kept, normal, found, more = (room + 4 * place for place in self.places(n, t)[:-1])
+        kept, normal, found, more, _ = room
         inside = inner.data_ptr()
         buffers = (out.data_ptr(), kept, normal, inside, more, found if heads else inside)
         scale = VALUES / (VALUES - self.threshold)
@@ -127,7 +127,7 @@ class Sublayer:
         return made
 
     def places(self, n: int, t: int) -> list[int]:
-        """Where `kept`, `normal`, `found` and `more` of sublayer.c begin, and where the last one ends."""
+        """Where `kept`, `normal`, `found` and `more` of sublayer.c begin in a stretch, and where the last one ends."""
         assert self.weights[0] is not None
         rows, heads, keys = n * t, self.heads, self.seen[0].shape[2] if self.seen else t
         more = heads.number * (keys + -keys % NARROW) if heads else 0 if self.rectified else self.wide
@@ -154,12 +154,12 @@ class Chain(torch.autograd.Function):
         n, t, _ = z.shape
         outs = [torch.empty_like(z) for _ in sublayers]
         inners = [z.new_empty(n, t, each.wide) for each in sublayers]
-        ends = list(accumulate((each.places(n, t)[-1] for each in sublayers), initial=0))
-        room = z.new_empty(ends[-1])
-        parts = zip(sublayers, outs, inners, ends[:-1], strict=True)
-        chain = (Native * len(sublayers))(
-            *(each.native(z, out, inner, room.data_ptr() + 4 * end) for each, out, inner, end in parts)
-        )
+        places = [each.places(n, t) for each in sublayers]
+        room = z.new_empty(sum(each[-1] for each in places))
+        starts = accumulate((4 * each[-1] for each in places), initial=room.data_ptr())
+        rooms = [[start + 4 * place for place in each] for start, each in zip(starts, places, strict=False)]
+        parts = zip(sublayers, outs, inners, rooms, strict=True)
+        chain = (Native * len(sublayers))(*(each.native(z, out, inner, mine) for each, out, inner, mine in parts))
         check(library.chain_forwards(SGEMM, z.data_ptr(), ctypes.addressof(chain), len(chain)))
         ctx.save_for_backward(z, room, *inners, *outs[:-1], *inputs)
         ctx.sublayers, ctx.chain = sublayers, chain

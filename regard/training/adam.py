@@ -31,4 +31,4 @@ class Adam(AdamW):
         assert p.grad is not None
         if not (state := self.state[p]):
             state |= {"step": p.new_zeros(()), "exp_avg": torch.zeros_like(p), "exp_avg_sq": torch.zeros_like(p)}
-        return Learner(p, p.grad, state["exp_avg"], state["exp_avg_sq"], state["step"], decay)
+        return Learner(p, state["exp_avg"], state["exp_avg_sq"], p.grad, state["step"], decay)

@@ -16,7 +16,7 @@ def noise(shape, seed):
 
 
 def learner(p, decay, like=torch.zeros_like):
-    return Learner(p.detach(), p.grad, like(p), like(p), torch.zeros(()), decay)
+    return Learner(p.detach(), like(p), like(p), p.grad, torch.zeros(()), decay)
 
 
 def test_several_steps_of_unequal_tensors_are_those_of_torch():
@@ -35,7 +35,7 @@ def test_several_steps_of_unequal_tensors_are_those_of_torch():
             q.grad = noise(p.shape, 10 * step + place)
             p.grad = q.grad / 0.25
             mean, square, steps = state.setdefault(place, (torch.zeros_like(q), torch.zeros_like(q), torch.zeros(())))
-            learners.append(Learner(p.detach(), p.grad, mean, square, steps, decay))
+            learners.append(Learner(p.detach(), mean, square, p.grad, steps, decay))
         for group in reference.param_groups:
             group["lr"] = rate
         reference.step()
