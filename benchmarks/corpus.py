@@ -107,7 +107,7 @@ def plan(shape: Shape, found: Corpus, work: Path) -> Path:
         "sentences": len(found.lengths),
         "threads": torch.get_num_threads(),
         "steps": shape.steps,
-        "sgemm_seconds": 0.3 if shape.real else 0.0,  # for each size of product
+        "sgemm_seconds": 0.6 if shape.real else 0.0,  # for each size of product
         "model": shape.model.model_dump(mode="json"),
         "vocabulary": len(found.tokeniser),
         "batch_tokens": shape.batch_tokens,

@@ -13,13 +13,13 @@ from benchmarks.stage import Peer, in_turns, players, say
 from regard.studies.flops import Cost
 
 OURS, LIMIT = "Regard", "limit"
-MODULES = {  # peer: its module and its environment (none: ours)
+MODULES = {  # peer: its module and its environment (none: ours); whose turn is next to ours sees the same machine
+    LIMIT: ("sgemm", None),
     OURS: ("regard_training", None),
     "torch.nn.Transformer": ("plain_training", None),
     "MarianMT": ("marian_training", "transformers"),
     "Eole": ("eole_training", "eole"),
     "JoeyNMT": ("joeynmt_training", "joeynmt"),
-    LIMIT: ("sgemm", None),
 }
 EVERYBODY = tuple(MODULES)
 TORCH_PEERS = {"Eole", "MarianMT", "torch.nn.Transformer"}
