@@ -34,7 +34,7 @@ class Shape:
 
 
 FULL = Shape(
-    TransformerOptions(), vocabulary=8000, batch_tokens=4096, steps=3, singles=100, repeats=5, warmup=2, real=True
+    TransformerOptions(), vocabulary=8000, batch_tokens=4096, steps=3, singles=100, repeats=7, warmup=2, real=True
 )
 QUICK = Shape(
     TransformerOptions(width=32, feedforward=64, encoder_layers=1, decoder_layers=1),
