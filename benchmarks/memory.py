@@ -10,7 +10,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -48,9 +48,10 @@ CAPTION, SHORT = (8, 20), (2, 6)  # words of a line: as in image captions; littl
 # ---------------------------------------------------------------- looking at processes
 @dataclass(frozen=True)
 class Sample:
-    """Bytes that a process and its descendants held at one moment; `highest` is the most that one of them ever did."""
+    """Bytes that processes held at one moment, a command's and its descendants'; `highest`: one of them, ever."""
 
     seconds: float
+    processes: int
     resident: int
     highest: int
 
@@ -85,7 +86,7 @@ def watch(command: Sequence[str | Path]) -> list[Sample]:
             resident = sum(size.get("VmRSS", 0) for size in sizes)
             if resident:
                 highest = max(size.get("VmHWM", 0) for size in sizes)
-                found.append(Sample(time.monotonic() - began, resident, highest))
+                found.append(Sample(time.monotonic() - began, len(sizes), resident, highest))
             time.sleep(EVERY)
     if process.returncode:
         raise subprocess.CalledProcessError(process.returncode, list(map(str, command)))
@@ -95,6 +96,13 @@ def watch(command: Sequence[str | Path]) -> list[Sample]:
 def peak(samples: Sequence[Sample]) -> int:
     """The most that was held at once, between two looks too where one process holds nearly all."""
     return max(max(sample.resident, sample.highest) for sample in samples)
+
+
+def at_work(samples: Sequence[Sample]) -> list[Sample]:
+    """Those since all processes are there, counted from then on: before, libraries and the model are read."""
+    most = max(sample.processes for sample in samples)
+    first = next(place for place, sample in enumerate(samples) if sample.processes == most)
+    return [replace(sample, seconds=sample.seconds - samples[first].seconds) for sample in samples[first:]]
 
 
 def around(samples: Sequence[Sample], share: float) -> float:
@@ -142,11 +150,12 @@ def measure_translation(scope: Scope) -> dict[str, float]:
     if out != scope.lines:
         raise RuntimeError(f"{scope.lines:,} lines in, {out:,} lines out; expected as many")
     row = f"memory, translating {scope.lines:,} lines"
+    working = at_work(samples)
     return {
         f"{row}: peak MB": peak(samples) / MB,
-        f"{row}: MB at 10 %": around(samples, 0.1) / MB,
-        f"{row}: MB at 50 %": around(samples, 0.5) / MB,
-        f"{row}: MB at 100 %": around(samples, 1.0) / MB,
+        f"{row}: MB at 10 %": around(working, 0.1) / MB,
+        f"{row}: MB at 50 %": around(working, 0.5) / MB,
+        f"{row}: MB at 100 %": around(working, 1.0) / MB,
         f"{row}: seconds": samples[-1].seconds,
         f"{row}: lines out": float(out),
     }
@@ -163,7 +172,7 @@ def notes(scope: Scope) -> str:
         "processes included (pages that they share count in each). Made-up words. Training: "
         f"{scope.pairs:,} pairs of caption length, {', '.join(scope.shape)}, {scope.steps} steps; the largest batch is "
         f"the first. Translation: a tiny model, beam 1, {scope.lines:,} lines of {SHORT[0]} to {SHORT[1]} words from a "
-        "file to a file. MB at a share of the run's time: a streamed file is flat from 10 % to 100 %."
+        "file to a file. MB at a share of the time since all processes run: a streamed file is flat from 10 % to 100 %."
     )
 
 

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from benchmarks import memory
-from benchmarks.memory import MB, Sample, around, peak, watch
+from benchmarks.memory import MB, Sample, around, at_work, peak, watch
 from benchmarks.text import WORDS, lexicon, write_lines
 
 HOLD = "import time; held = bytearray(b'x') * {megabytes} * 2**20; time.sleep(0.5)"
@@ -31,13 +31,18 @@ def test_a_command_that_fails_is_no_measurement():
 
 
 def test_shares_of_a_run_are_shares_of_its_time():
-    samples = [Sample(float(i), i * MB, 0) for i in range(101)]
+    samples = [Sample(float(i), 1, i * MB, 0) for i in range(101)]
     assert around(samples, 0.1) == 7.5 * MB  # of 5 … 10
     assert around(samples, 1.0) == 97.5 * MB  # of 95 … 100
 
 
+def test_work_begins_when_all_processes_are_there():
+    samples = [Sample(1.0, 1, 5, 5), Sample(2.5, 3, 6, 6), Sample(4.0, 2, 7, 7)]  # one ended before the others
+    assert at_work(samples) == [Sample(0.0, 3, 6, 6), Sample(1.5, 2, 7, 7)]
+
+
 def test_a_peak_between_two_looks_counts():
-    assert peak([Sample(0.0, 5, 9), Sample(1.0, 7, 8)]) == 9
+    assert peak([Sample(0.0, 1, 5, 9), Sample(1.0, 1, 7, 8)]) == 9
 
 
 def test_no_two_made_up_words_are_alike():
@@ -69,7 +74,7 @@ def test_the_quick_measurement_writes_what_training_and_translating_held(tmp_pat
 
 
 def test_lines_that_get_lost_are_an_error(monkeypatch):
-    monkeypatch.setattr(memory, "watch", lambda _command: [Sample(1.0, 1, 1)])
+    monkeypatch.setattr(memory, "watch", lambda _command: [Sample(1.0, 1, 1, 1)])
     monkeypatch.setattr(memory, "count_lines", lambda _path: 6)
     with pytest.raises(RuntimeError, match="7 lines in, 6 lines out"):
         memory.measure_translation(memory.Scope(memory.TINY, pairs=1, steps=1, lines=7))
