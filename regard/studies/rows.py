@@ -241,7 +241,7 @@ def counted(engine: TorchEngine, epochs: float) -> tuple[float, float]:
         total += corpus.weight * cost.epoch((len(e.source) + 1, len(e.target) + 1) for e in examples)
     given = engine.score(loaded.validation)
     mean = -sum(s.log_probability for s in given) / sum(s.tokens for s in given)
-    return epochs * total * (2 if recipe.loss.rdrop else 1), perplexity(mean)
+    return recipe.loss.passes(epochs) * total, perplexity(mean)
 
 
 def translated(folder: Path, engine: TorchEngine, lines: Sequence[str]) -> list[str]:
