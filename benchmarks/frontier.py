@@ -3,7 +3,7 @@
 python -m benchmarks.frontier --teacher MODEL --student MODEL     → results/frontier.json, .md and .svg
 
 Needs REGARD_DATA (for multi30k). The path of the student that is compared with the teacher is named beforehand:
-CTranslate2 with 8-bit weights, beam 1. Nothing is chosen by its score here.
+Regard itself with the shortlist, beam 1. Nothing is chosen by its score here.
 """
 
 import argparse
@@ -31,7 +31,7 @@ TEACHER, STUDENT = "teacher", "student"
 ENGINES = (OURS, SHORTLIST, FP32, INT8)
 BEAMS = (5, 1)
 LIMIT = (TEACHER, FP32, 5)  # what the student is compared with
-PATH = (STUDENT, INT8, 1)
+PATH = (STUDENT, SHORTLIST, 1)
 ROUNDS, WARMUP = 5, 1
 
 

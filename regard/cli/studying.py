@@ -7,7 +7,7 @@ import click
 from regard.cli.group import FILE, large_import, regard
 from regard.cli.making import train
 
-NAMES = ("table2", "table3", "bottleneck", "gradients")
+NAMES = ("table2", "table3", "bottleneck", "levers", "gradients")
 LIKE_TRAIN = ("source", "target", "valid_source", "valid_target", "steps", "seed", "settings", "quiet")
 
 
@@ -27,6 +27,7 @@ def study(name: str, **options: Any) -> None:
       table2       the line-up, from RNN to Transformer, with the chance of every difference
       table3       one thing at a time changed in a Transformer: heads, widths, depth, dropout, positions
       bottleneck   quality by source length, with attention and without
+      levers       what lifts quality on little text: vocabulary, dropout, R-Drop, averages, batches ...
       gradients    how far a gradient reaches; fresh models, and what the others have trained in OUT (seconds)
 
     \b

@@ -9,7 +9,7 @@ from regard.recipe.lineup import LINEUP, OF_A_KIND, Size, Tree
 
 SIZES = {  # by the number of pairs that stays below
     5_000: Size(width=128, heads=4, feedforward=512, layers=2, dropout=0.2, batch_tokens=1000, learning_rate=0.003),
-    100_000: Size(width=192, heads=4, feedforward=768, layers=3, dropout=0.1, batch_tokens=2000, learning_rate=0.003),
+    100_000: Size(width=192, heads=4, feedforward=768, layers=3, dropout=0.2, batch_tokens=2000, learning_rate=0.003),
     1_000_000: Size(
         width=320, heads=5, feedforward=1280, layers=4, dropout=0.1, batch_tokens=3000, learning_rate=0.002
     ),
@@ -34,7 +34,7 @@ def of_the_lineup(name: str, size: Size) -> Tree:
         hint = f"did you mean {near[0]!r}?" if near else f"known presets: {', '.join(LINEUP)}"
         raise RecipeError(f"--preset {name}: not known; {hint}")
     training = {
-        "learning_rate": size.learning_rate,
+        "learning_rate": preset.learning_rate(size),
         "schedule": "linear",
         "ema": 0.995,
         "optimiser": preset.optimiser,

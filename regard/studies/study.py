@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from regard.errors import RecipeError
-from regard.studies import bottleneck, gradients, table2, table3
+from regard.studies import bottleneck, gradients, levers, table2, table3
 from regard.studies.report import Report, TestSet, read_test, write_report
 from regard.studies.rows import PLAN, ROWS, Plan, Result, Row, Tell, agree, finish_row, refuse_other
 
@@ -25,6 +25,7 @@ STUDIES = {
     "table2": Study(table2.ROWS, table2.report),
     "table3": Study(table3.ROWS, table3.report),
     "bottleneck": Study(bottleneck.ROWS, bottleneck.report),
+    "levers": Study(levers.ROWS, levers.report),
 }
 GRADIENTS = "gradients"
 NAMES = (*STUDIES, GRADIENTS)

@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 import pytest
 
 from benchmarks import frontier
-from benchmarks.decoding import FP32, INT8, Measured
+from benchmarks.decoding import FP32, SHORTLIST, Measured
 from benchmarks.frontier import Way, drawn, figures, find, size_of
 
 REFERENCES = ["a b c d e", "f g h i j"]
@@ -21,7 +21,7 @@ def way(who, engine, beam, seconds, texts):
 @pytest.fixture
 def ways():
     poor = ["a b c d x", "f g h i"]
-    return [way("teacher", FP32, 5, [4.0, 6.0, 5.0], REFERENCES), way("student", INT8, 1, [1.0, 3.0, 1.25], poor)]
+    return [way("teacher", FP32, 5, [4.0, 6.0, 5.0], REFERENCES), way("student", SHORTLIST, 1, [1.0, 3.0, 1.25], poor)]
 
 
 def test_the_student_is_as_many_times_as_fast_as_its_words_came_faster(ways):
@@ -29,8 +29,8 @@ def test_the_student_is_as_many_times_as_fast_as_its_words_came_faster(ways):
     # The quotients are 4, 2 and 4; nine words came instead of ten.
     assert found["student_words_vs_ctranslate2_teacher"] == pytest.approx(4.0 * 9 / 10)
     assert found["teacher, CTranslate2 fp32, beam 5: words/s"] == 10 / 5.0
-    assert found["student, CTranslate2 int8, beam 1: files, MB"] == 3
-    assert found["student, CTranslate2 int8, beam 1: memory, MB"] == 5
+    assert found["student, Regard, shortlist, beam 1: files, MB"] == 3
+    assert found["student, Regard, shortlist, beam 1: memory, MB"] == 5
     teacher, student = (found[f"{way.name}: BLEU"] for way in ways)
     assert teacher == pytest.approx(100)
     assert found["student_bleu_delta"] == pytest.approx(student - teacher)
@@ -40,7 +40,7 @@ def test_the_picture_has_a_dot_for_every_way_and_cost(ways):
     tree = ElementTree.fromstring(drawn(figures(ways, REFERENCES)))
     assert len(list(tree.iter(f"{XML}circle"))) == 2 * 3
     said = ["".join(node.itertext()) for node in tree.iter(f"{XML}text")]
-    assert {"1 teacher, CTranslate2 fp32, beam 5", "2 student, CTranslate2 int8, beam 1"} <= set(said)
+    assert {"1 teacher, CTranslate2 fp32, beam 5", "2 student, Regard, shortlist, beam 1"} <= set(said)
 
 
 def test_the_log_of_a_training_is_not_carried_along(tmp_path):

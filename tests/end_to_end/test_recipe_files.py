@@ -120,7 +120,11 @@ def test_a_recipe_gives_a_reason_for_each_value(path):
             assert "  # " in line, f"{path.name}: {line.strip()}"
 
 
-CHOSEN = {"dates": (TRAIN, SETTINGS), "multi30k-de-en": (29_000, ())}  # pairs, and what is set over the preset
+CHOSEN = {  # pairs, and what is set over the preset
+    "dates": (TRAIN, SETTINGS),
+    "multi30k-de-en": (29_000, ()),
+    "multi30k-en-fr": (29_000, ()),
+}
 
 
 @pytest.mark.parametrize("name", CHOSEN)

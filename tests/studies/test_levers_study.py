@@ -1,0 +1,54 @@
+"""What lifts quality: one thing at a time, judged by the dev set."""
+
+import torch
+from made_up import result
+
+from regard.data.pairs import Pair
+from regard.recipe.build import build
+from regard.recipe.presets import choose
+from regard.recipe.recipe import parse, with_settings
+from regard.studies import levers
+from regard.studies.report import TestSet
+from regard.studies.rows import MULTI30K, Plan
+
+TEST = TestSet(["a"], ["a"])
+
+
+def recipe(row):
+    return parse(with_settings(choose([Pair("a", "b")] * 29_000, row.preset), row.settings), row.name)
+
+
+def test_every_row_can_be_built_and_no_two_are_the_same():
+    recipes = [recipe(row) for row in levers.ROWS]
+    assert len({one.model_dump_json() for one in recipes}) == len(levers.ROWS)
+    for one in recipes:
+        with torch.device("meta"):
+            build(one.model, 9, 9, shared=True, seed=1)
+
+
+def told(*results, rows):
+    for one in results:
+        (rows / one.name).mkdir()
+        (rows / one.name / "training.jsonl").touch()
+    return levers.report(results, TEST, Plan(MULTI30K), rows)
+
+
+def test_levers_stand_by_what_they_add_on_the_dev_set(tmp_path):
+    dev = {"base": 30.0, "adamw": 29.0, "r-drop": 31.25, "cosine": 30.25}
+    found = told(*(result(name, dev=score) for name, score in dev.items()), rows=tmp_path)
+    assert [cells[0] for cells in found.contents.tables[0].rows] == ["r-drop", "cosine", "base", "adamw"]
+    assert [cells[3] for cells in found.contents.tables[0].rows] == ["+1.25", "+0.25", "+0.00", "-1.00"]
+    assert found.contents.findings == ("r-drop adds 1.25 BLEU to the default.",)
+    assert found.figures["adamw: gain"] == -1.0
+    assert not [name for name in found.figures if "test" in name]
+
+
+def test_levers_that_add_nothing_are_told_so(tmp_path):
+    found = told(result("base", dev=30.0), result("cosine", dev=30.25), rows=tmp_path)
+    assert found.contents.findings == ("No lever adds 0.5 BLEU or more to the default.",)
+
+
+def test_without_the_base_there_is_nothing_to_add_to(tmp_path):
+    found = told(result("cosine", dev=30.25), rows=tmp_path)
+    assert found.contents.findings == ()
+    assert found.contents.tables[0].rows[0][3] == ""
