@@ -10,6 +10,7 @@ from regard.recipe.lineup import LINEUP, OF_A_KIND, Size, Tree
 SIZES = {  # by the number of pairs that stays below
     5_000: Size(width=128, heads=4, feedforward=512, layers=2, dropout=0.2, batch_tokens=1000, learning_rate=0.003),
     100_000: Size(width=192, heads=4, feedforward=768, layers=3, dropout=0.2, batch_tokens=2000, learning_rate=0.003),
+    300_000: Size(width=256, heads=4, feedforward=1024, layers=4, dropout=0.1, batch_tokens=3000, learning_rate=0.002),
     1_000_000: Size(
         width=320, heads=5, feedforward=1280, layers=4, dropout=0.1, batch_tokens=3000, learning_rate=0.002
     ),

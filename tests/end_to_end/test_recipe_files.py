@@ -124,6 +124,9 @@ CHOSEN = {  # pairs, and what is set over the preset
     "dates": (TRAIN, SETTINGS),
     "multi30k-de-en": (29_000, ()),
     "multi30k-en-fr": (29_000, ()),
+    "tatoeba-en-es": (114_170, ()),
+    "tatoeba-en-de": (162_992, ()),
+    "libreoffice-help-en-de": (33_254, ()),
 }
 
 
