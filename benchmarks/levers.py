@@ -1,0 +1,167 @@
+"""Levers of quality that are more than one run: several models as one, the most agreed candidate, made-up pairs.
+
+python -m benchmarks.levers                     → results/levers.json and .md
+python -m benchmarks.levers --only ensemble mbr
+
+Needs REGARD_DATA (for multi30k). Beside `regard study levers`, which pulls those that are a line of a recipe. Models
+are those of `python -m benchmarks.quality`, 30 minutes each; what is missing is trained. Everything is judged by the
+dev set. A part that is finished stays in .bench/levers/PART.json, and the same command goes on with the others.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+
+from benchmarks import quality
+from benchmarks.quality import CORPORA, Trial
+from benchmarks.results import RESULTS, ROOT, Result, page, write
+from benchmarks.stage import say
+from regard.data.pairs import Pair
+from regard.files import MANIFEST, write_atomically
+from regard.recipe.presets import choose
+from regard.recipe.recipe import overlay
+
+WORK = ROOT / ".bench" / "levers"
+BUDGET = "30m"
+SEEDS = (1, 2, 3)
+CANDIDATES = "16"  # of which one is chosen
+PAIRS = 29_000
+
+
+@dataclass(frozen=True)
+class Bench:
+    """Where data and work lie, and the trials whose models are taken: there, and the other way round."""
+
+    data: Path
+    work: Path
+    there: Trial
+    back: Trial
+
+    def model(self, seed: int) -> Path:
+        return quality.train_seed(self.there, seed)
+
+    def dev(self, model: Path, *options: str | Path) -> float:
+        """BLEU of the dev set."""
+        words = ("evaluate", model, *self.there.files("valid"), "--json", *options)
+        return float(json.loads(quality.regard(*words))["bleu"]["score"])
+
+
+Figures = dict[str, float]
+
+
+def ensemble(bench: Bench) -> Figures:
+    """Two and three seeds as one, against the mean of these seeds alone."""
+    models = [bench.model(seed) for seed in SEEDS]
+    alone = [bench.dev(model) for model in models]
+    found = {}
+    for count in (2, 3):
+        others = [word for model in models[1:count] for word in ("--with", model)]
+        found |= compared(f"{count} seeds as one", bench.dev(models[0], *others), statistics.fmean(alone[:count]))
+    return found
+
+
+def mbr(bench: Bench) -> Figures:
+    """The most agreed of the candidates of one beam, by each utility, against the best of beam 5."""
+    model = bench.model(SEEDS[0])
+    alone = bench.dev(model)
+    found = {}
+    for utility in ("bleu", "chrf"):
+        agreed = bench.dev(model, "--mbr", CANDIDATES, "--utility", utility)
+        found |= compared(f"the most agreed of {CANDIDATES} by {utility}", agreed, alone)
+    return found
+
+
+def distilled(bench: Bench) -> Figures:
+    """The same model again, from the pairs and from what a first one made of their sources, against the first one."""
+    teacher, out = bench.model(SEEDS[0]), bench.work / "distilled"
+    source, target = (bench.data / name for name in bench.there.corpus.train)
+    words = ("--source", source, "--target", target, "--keep-original", *bench.there.validation())
+    quality.regard("distil", teacher, *words, "--preset", "transformer", "--budget", BUDGET, "--out", out)
+    return compared("learned from a teacher's translations too", bench.dev(out / "student"), bench.dev(teacher))
+
+
+def backtranslated(bench: Bench) -> Figures:
+    """The same model again, from the pairs and from made-up sources of their targets, against one without these."""
+    folder = bench.work / "backtranslated"
+    made, recipe, model = folder / "made.tsv", folder / "recipe.yaml", folder / "model"
+    source, target = (bench.data / name for name in bench.there.corpus.train)
+    if not made.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        quality.regard("backtranslate", quality.train_seed(bench.back, SEEDS[0]), "--input", target, "--out", made)
+    valid = dict(zip(("source", "target"), (str(bench.data / name) for name in bench.there.corpus.valid), strict=True))
+    corpora = [{"source": str(source), "target": str(target)}, {"tsv": str(made)}]
+    tree = overlay(choose([Pair("a", "b")] * PAIRS, "transformer"), {"data": {"corpora": corpora, "valid": valid}})
+    write_atomically(recipe, yaml.safe_dump(tree, sort_keys=False))
+    if not (model / MANIFEST).exists():
+        words = ("--resume", model) if model.exists() else (recipe, "--budget", BUDGET, "--out", model)
+        quality.regard("train", *words)
+    return compared("learned from made-up sources too", bench.dev(model), bench.dev(bench.model(SEEDS[0])))
+
+
+def compared(name: str, found: float, without: float) -> Figures:
+    return {f"{name}: dev BLEU": found, f"{name}: without": without, f"{name}: gain": found - without}
+
+
+PARTS: Mapping[str, Callable[[Bench], Figures]] = {
+    "ensemble": ensemble,
+    "mbr": mbr,
+    "distil": distilled,
+    "backtranslate": backtranslated,
+}
+NOTES = (
+    f"Multi30k, English to German, dev set (val), beam 5, cased sacreBLEU; the test set was not looked at. Every model "
+    f"is what two files give in {BUDGET}, seed 1 unless several are named. Several as one: the mean of their "
+    "probabilities. Made-up pairs stand beside the original ones, and the model has the same time for both."
+)
+
+
+def finish(name: str, bench: Bench) -> None:
+    """Measures what is not measured yet, and keeps it."""
+    path = bench.work / f"{name}.json"
+    if not path.exists():
+        say(f"{name} ...")
+        write_atomically(path, json.dumps(PARTS[name](bench), indent=1) + "\n")
+
+
+def finished(work: Path) -> dict[str, Figures]:
+    paths = {name: work / f"{name}.json" for name in PARTS}
+    return {name: json.loads(path.read_bytes()) for name, path in paths.items() if path.exists()}
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.levers", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--only", nargs="+", choices=PARTS, default=list(PARTS), help="measure these parts")
+    parser.add_argument("--out", type=Path, default=RESULTS, help="folder of the result files")
+    parser.add_argument("--work", type=Path, default=WORK, help="folder of models and finished parts")
+    chosen = parser.parse_args(arguments)
+    data = Path(os.environ.get("REGARD_DATA", ""))
+    there, back = (trial(data, name) for name in ("multi30k-en-de", "multi30k-de-en"))
+    for name in there.corpus.train:
+        if not (data / name).is_file():
+            parser.error(f"REGARD_DATA: {data} does not hold {name}; name the folder that does")
+    for name in chosen.only:
+        finish(name, Bench(data, chosen.work.absolute(), there, back))
+    found = finished(chosen.work)
+    words = ["python -m benchmarks.levers", *(["--only", *found] if len(found) < len(PARTS) else [])]
+    figures = {key: value for part in found.values() for key, value in part.items()}
+    learned = float(BUDGET.removesuffix("m")) * sum(name in found for name in ("distil", "backtranslate"))
+    sys.stdout.write(page("levers", write("levers", Result(" ".join(words), learned, figures, NOTES), chosen.out)))
+
+
+def trial(data: Path, name: str) -> Trial:
+    """The one that `python -m benchmarks.quality NAME --budget 30m` has."""
+    called = f"{name}-{BUDGET}"
+    return Trial(called, CORPORA[name], data, quality.WORK / called, budget=BUDGET)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,84 @@
+"""Levers that are more than one run: who is asked what, what is subtracted from what, what is kept."""
+
+import json
+
+import pytest
+from typed_commands import Typed
+
+from benchmarks import levers, quality
+from regard.data.pairs import Pair
+from regard.recipe.presets import choose
+from regard.recipe.recipe import parse, read_tree
+
+
+def answers(*scores):
+    return [{"bleu": {"score": score}} for score in scores]
+
+
+@pytest.fixture
+def bench(tmp_path, monkeypatch):
+    monkeypatch.setattr(quality, "WORK", tmp_path / "quality")
+    there, back = (levers.trial(tmp_path, name) for name in ("multi30k-en-de", "multi30k-de-en"))
+    return levers.Bench(tmp_path, tmp_path / "work", there, back)
+
+
+def typed(monkeypatch, *found):
+    regard = Typed(found)
+    monkeypatch.setattr(quality, "regard", regard)
+    return regard
+
+
+def asked(regard, command):
+    return [words for words in regard.commands if words[0] == command]
+
+
+def test_several_seeds_are_compared_with_the_mean_of_these_seeds(bench, monkeypatch):
+    regard = typed(monkeypatch, *answers(40.0, 41.0, 45.0, 41.5, 43.0))
+    found = levers.ensemble(bench)
+    assert (found["2 seeds as one: gain"], found["3 seeds as one: gain"]) == (1.0, 1.0)
+    assert [words.count("--with") for words in asked(regard, "evaluate")] == [0, 0, 0, 1, 2]
+    assert [words[words.index("--seed") + 1] for words in asked(regard, "train")] == ["1", "2", "3"]
+    assert all("val.en.gz" in " ".join(words) for words in asked(regard, "evaluate"))
+    assert not [words for words in regard.commands if "test_2016" in " ".join(words)]
+
+
+def test_the_most_agreed_is_compared_with_the_best_of_a_beam(bench, monkeypatch):
+    typed(monkeypatch, *answers(40.0, 40.5, 39.0))
+    found = levers.mbr(bench)
+    gains = [value for name, value in found.items() if name.endswith(": gain")]
+    assert gains == [0.5, -1.0]
+
+
+def test_made_up_sources_stand_beside_the_pairs_in_the_recipe_of_two_files(bench, monkeypatch):
+    regard = typed(monkeypatch, {}, *answers(41.0, 40.0))
+    found = levers.backtranslated(bench)
+    assert found["learned from made-up sources too: gain"] == 1.0
+    (made,) = asked(regard, "backtranslate")
+    assert "multi30k-de-en" in made[1]
+    assert made[made.index("--input") + 1].endswith("train.de.gz")
+    written = parse(read_tree(bench.work / "backtranslated" / "recipe.yaml"), "written")
+    assert [corpus.tsv is None for corpus in written.data.corpora] == [True, False]
+    alone = parse({**choose([Pair("a", "b")] * 29_000, "transformer"), "data": written.data.model_dump()}, "alone")
+    assert (written.model, written.training) == (alone.model, alone.training)
+
+
+def test_a_student_of_the_same_kind_learns_from_the_pairs_and_from_its_teacher(bench, monkeypatch):
+    regard = typed(monkeypatch, {}, *answers(41.0, 40.0))
+    assert levers.distilled(bench)["learned from a teacher's translations too: gain"] == 1.0
+    (words,) = asked(regard, "distil")
+    assert {"--keep-original", "transformer", "30m"} <= set(words)
+
+
+def test_what_is_finished_is_not_measured_again_and_all_of_it_is_told(bench, monkeypatch, tmp_path, capsys):
+    train = tmp_path / "multi30k"
+    train.mkdir()
+    for name in ("train.en.gz", "train.de.gz"):
+        (train / name).touch()
+    monkeypatch.setenv("REGARD_DATA", str(tmp_path))
+    typed(monkeypatch, *answers(40.0, 40.5, 39.0))
+    for _ in range(2):
+        levers.main(["--only", "mbr", "--out", str(tmp_path), "--work", str(bench.work)])
+    content = json.loads((tmp_path / "levers.json").read_bytes())
+    assert content["command"] == "python -m benchmarks.levers --only mbr"
+    assert content["figures"]["the most agreed of 16 by bleu: gain"] == 0.5
+    assert "the most agreed of 16 by chrf" in capsys.readouterr().out
