@@ -5,7 +5,7 @@ python -m benchmarks.levers --only ensemble mbr
 
 Needs REGARD_DATA (for multi30k). Beside `regard study levers`, which pulls those that are a line of a recipe. Models
 are those of `python -m benchmarks.quality`, 30 minutes each; what is missing is trained. Everything is judged by the
-dev set. A part that is finished stays in .bench/levers/PART.json, and the same command goes on with the others.
+dev set. A part that is finished stays in results/levers/PART.json, and the same command goes on with the others.
 """
 
 import argparse
@@ -122,16 +122,16 @@ NOTES = (
 )
 
 
-def finish(name: str, bench: Bench) -> None:
-    """Measures what is not measured yet, and keeps it."""
-    path = bench.work / f"{name}.json"
+def finish(name: str, bench: Bench, kept: Path) -> None:
+    """Measures what is not measured yet, and keeps it in a folder."""
+    path = kept / f"{name}.json"
     if not path.exists():
         say(f"{name} ...")
         write_atomically(path, json.dumps(PARTS[name](bench), indent=1) + "\n")
 
 
-def finished(work: Path) -> dict[str, Figures]:
-    paths = {name: work / f"{name}.json" for name in PARTS}
+def finished(kept: Path) -> dict[str, Figures]:
+    paths = {name: kept / f"{name}.json" for name in PARTS}
     return {name: json.loads(path.read_bytes()) for name, path in paths.items() if path.exists()}
 
 
@@ -140,8 +140,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         prog="python -m benchmarks.levers", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--only", nargs="+", choices=PARTS, default=list(PARTS), help="measure these parts")
-    parser.add_argument("--out", type=Path, default=RESULTS, help="folder of the result files")
-    parser.add_argument("--work", type=Path, default=WORK, help="folder of models and finished parts")
+    parser.add_argument("--out", type=Path, default=RESULTS, help="folder of the result files and finished parts")
+    parser.add_argument("--work", type=Path, default=WORK, help="folder of models")
     chosen = parser.parse_args(arguments)
     data = Path(os.environ.get("REGARD_DATA", ""))
     there, back = (trial(data, name) for name in ("multi30k-en-de", "multi30k-de-en"))
@@ -149,8 +149,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if not (data / name).is_file():
             parser.error(f"REGARD_DATA: {data} does not hold {name}; name the folder that does")
     for name in chosen.only:
-        finish(name, Bench(data, chosen.work.absolute(), there, back))
-    found = finished(chosen.work)
+        finish(name, Bench(data, chosen.work.absolute(), there, back), chosen.out / "levers")
+    found = finished(chosen.out / "levers")
     words = ["python -m benchmarks.levers", *(["--only", *found] if len(found) < len(PARTS) else [])]
     figures = {key: value for part in found.values() for key, value in part.items()}
     learned = float(BUDGET.removesuffix("m")) * sum(name in found for name in ("distil", "backtranslate"))

@@ -5,7 +5,7 @@ python -m benchmarks.variants --only parse --evalb path/to/evalb   F1 also by th
 python -m benchmarks.variants --only vit --budget vit=1m           a quick look; the result says so
 
 Needs REGARD_DATA (for tinyshakespeare, mnist, sentence-polarity, trec-qc, treebank, multi30k). A part that is finished
-stays in .bench/variants/PART.json until its recipe or budget changes, and so does every model of it; the same command
+stays in results/variants/PART.json until its recipe or budget changes, its models in .bench/variants; the same command
 goes on where an earlier one ended. The result has all parts that are finished, asked for this time or not.
 """
 
@@ -72,9 +72,9 @@ PARTS = {
 
 
 # ---------------------------------------------------------------- one part
-def finish(name: str, part: Part, bench: Bench) -> None:
-    """Measures what is not measured yet, and keeps it."""
-    path, asked = bench.work / f"{name}.json", part.asked(bench)
+def finish(name: str, part: Part, bench: Bench, kept: Path) -> None:
+    """Measures what is not measured yet, and keeps it in a folder."""
+    path, asked = kept / f"{name}.json", part.asked(bench)
     if path.exists() and asked.items() <= json.loads(path.read_bytes())["asked"].items():
         say(f"{name}: finished, see {path}")
         return
@@ -85,9 +85,9 @@ def finish(name: str, part: Part, bench: Bench) -> None:
 
 
 # ---------------------------------------------------------------- all parts
-def finished(work: Path) -> dict[str, Kept]:
+def finished(kept: Path) -> dict[str, Kept]:
     """Every part that is on disk, in the order of the table."""
-    paths = {name: work / f"{name}.json" for name in PARTS}
+    paths = {name: kept / f"{name}.json" for name in PARTS}
     return {name: json.loads(path.read_bytes()) for name, path in paths.items() if path.exists()}
 
 
@@ -145,8 +145,8 @@ def asked_for(arguments: Sequence[str] | None) -> tuple[argparse.Namespace, dict
     parser.add_argument("--only", nargs="+", choices=PARTS, default=list(PARTS), help="measure these parts")
     parser.add_argument("--budget", nargs="+", default=[], metavar="PART=TIME", help="for each training of a part")
     parser.add_argument("--evalb", type=Path, metavar="PROGRAM", help="count brackets with this program as well")
-    parser.add_argument("--out", type=Path, default=RESULTS, help="folder of the result files")
-    parser.add_argument("--work", type=Path, default=WORK, help="folder of models and finished parts")
+    parser.add_argument("--out", type=Path, default=RESULTS, help="folder of the result files and finished parts")
+    parser.add_argument("--work", type=Path, default=WORK, help="folder of models")
     chosen = parser.parse_args(arguments)
     data = Path(os.environ.get("REGARD_DATA", ""))
     for name in (file for part in chosen.only for file in PARTS[part].files()):
@@ -164,9 +164,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     chosen, lengths = asked_for(arguments)
     data, work = Path(os.environ["REGARD_DATA"]), chosen.work.absolute()
     evalb = chosen.evalb and chosen.evalb.absolute()
+    kept = chosen.out / NAME
     for name in chosen.only:
-        finish(name, PARTS[name], Bench(data, work, lengths.get(name), evalb))
-    sys.stdout.write(page(NAME, write(NAME, result(finished(work)), chosen.out)))
+        finish(name, PARTS[name], Bench(data, work, lengths.get(name), evalb), kept)
+    sys.stdout.write(page(NAME, write(NAME, result(finished(kept)), chosen.out)))
 
 
 if __name__ == "__main__":

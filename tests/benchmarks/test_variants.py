@@ -105,13 +105,13 @@ def test_a_finished_part_stands_until_something_else_is_asked(bench, counted, tm
     program = tmp_path / "evalb"
     program.write_text("1")
     for asked in (bench, bench, replace(bench, evalb=program), bench, replace(bench, budget="1m")):
-        finish("vit", part, asked)
+        finish("vit", part, asked, tmp_path)
     # The second finds the first; EVALB is new; without it nothing is missing; another budget is another figure.
     assert counts == [None, None, "1m"]
     program.write_text("2")
-    finish("vit", part, replace(bench, budget="1m", evalb=program))
+    finish("vit", part, replace(bench, budget="1m", evalb=program), tmp_path)
     assert len(counts) == 4
-    assert finished(bench.work)["vit"]["figures"] == {"times": 4}
+    assert finished(tmp_path)["vit"]["figures"] == {"times": 4}
 
 
 def kept(figures, minutes=1.0, **asked):
@@ -145,8 +145,8 @@ def test_parts_that_are_on_disk_join_the_result_of_those_that_are_asked_for(tmp_
     file.write_text("text")
     part = replace(PARTS["gpt"], measure=lambda bench: Found({"gpt_val_loss": len(bench.budget)}, 1.0, "x"))
     monkeypatch.setitem(variants.PARTS, "gpt", part)
-    (tmp_path / "work").mkdir()
-    (tmp_path / "work" / "vit.json").write_text(json.dumps(kept({"vit_mnist_accuracy": 98.7})))
+    (tmp_path / "variants").mkdir()
+    (tmp_path / "variants" / "vit.json").write_text(json.dumps(kept({"vit_mnist_accuracy": 98.7})))
     places = ["--work", str(tmp_path / "work"), "--out", str(tmp_path)]
     variants.main(["--only", "gpt", "--budget", "gpt=30s", *places])
     found = json.loads((tmp_path / "variants.json").read_text())
