@@ -1,4 +1,4 @@
-"""Tokens per second of `regard train` and of a plain torch loop with the same model, in turns."""
+"""Tokens per second of `regard train` and of plain torch loops with the same model, in turns."""
 
 import json
 import shutil
@@ -21,8 +21,8 @@ from regard.recipe.recipe import Recipe, Tree, overlay, read_tree
 from regard.tasks.options import LanguageModelOptions
 
 RECIPE = RECIPES / "tinyshakespeare-nanogpt.yaml"
-OURS, PLAIN = "Regard", "plain loop"
-MODULES = {OURS: "regard_training", PLAIN: "plain_gpt"}
+OURS, PLAIN, FUSED = "Regard", "plain loop", "plain loop, fused AdamW"
+MODULES = {OURS: "regard_training", PLAIN: "plain_gpt", FUSED: "plain_gpt"}
 STEPS, REPEATS, WARMUP = 30, 9, 2  # steps of a turn; rounds that count; rounds that do not
 LEARNING = {"learning_rate": 1e-3, "betas": [0.9, 0.99], "weight_decay": 0.1, "clip": 1.0}  # nanoGPT's
 
@@ -31,12 +31,13 @@ def gpt_speed(bench: Bench) -> Found:
     began = time.perf_counter()
     folder = bench.work / "gpt-speed"
     shutil.rmtree(folder, ignore_errors=True)
-    plan = written_plan(bench.data, folder)
-    peers = [Peer(name, Path(sys.executable), module, str(plan)) for name, module in MODULES.items()]
+    plans = {name: written_plan(bench.data, folder, fused=name == FUSED) for name in MODULES}
+    peers = [Peer(name, Path(sys.executable), module, str(plans[name])) for name, module in MODULES.items()]
     speeds = take_turns(peers, folder / "logs")
     notes = (
         f"the model and the rows of recipes/{RECIPE.name} with learned positions and AdamW: `regard train` against a "
-        f"plain torch loop (fused AdamW, torch's own attention). Each is a process with all cores; they take turns of "
+        f"plain torch loop (torch's AdamW as it is without being asked, which on a CPU nanoGPT has too; torch's own "
+        f"attention), and against the same loop with fused=True. Each is a process with all cores; they take turns of "
         f"{STEPS} steps. Medians of {REPEATS} rounds after {WARMUP} that warm up; tokens are characters to predict."
     )
     return Found(figures(speeds), (time.perf_counter() - began) / 60, notes)
@@ -57,24 +58,26 @@ def take_turns(peers: Sequence[Peer], logs: Path) -> dict[str, list[float]]:
 
 
 def figures(speeds: Mapping[str, Sequence[float]]) -> dict[str, float]:
-    ours, plain = (statistics.median(speeds[name]) for name in (OURS, PLAIN))
+    ours, plain, fused = (statistics.median(speeds[name]) for name in (OURS, PLAIN, FUSED))
     return {
         "gpt_tokens_vs_reference": ours / plain,
+        "gpt_tokens_vs_fused_reference": ours / fused,
         "gpt_tokens_per_second": ours,
         "gpt_tokens_per_second_reference": plain,
+        "gpt_tokens_per_second_fused_reference": fused,
     }
 
 
 # ---------------------------------------------------------------- what the two are told
-def written_plan(data: Path, folder: Path) -> Path:
-    """The file that both read: our recipe, and the same text and sizes for the plain loop."""
-    recipe, text, plan = folder / "recipe.yaml", folder / "text.txt", folder / "plan.json"
+def written_plan(data: Path, folder: Path, *, fused: bool) -> Path:
+    """The file that all read: our recipe, and the same text and sizes for the plain loops."""
+    recipe, text, plan = folder / "recipe.yaml", folder / "text.txt", folder / f"plan{'-fused' * fused}.json"
     write_atomically(recipe, yaml.safe_dump(tree_like_plain(), sort_keys=False))
     asked = recipe_of(recipe)
     with opened(data / asked.data.texts[0].files[0]) as file:
         write_atomically(text, file.read())
     places = {"recipe": str(recipe), "work": str(folder / "model"), "text": str(text)}
-    turns = {"steps": STEPS, "threads": torch.get_num_threads()}
+    turns = {"steps": STEPS, "threads": torch.get_num_threads(), "fused": fused}
     write_atomically(plan, json.dumps({**places, **turns, **sizes(asked)}, indent=1) + "\n")
     return plan
 

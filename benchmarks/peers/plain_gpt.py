@@ -78,7 +78,7 @@ def main() -> None:
         lr=plan["learning_rate"],
         betas=tuple(plan["betas"]),
         weight_decay=plan["weight_decay"],
-        fused=True,
+        fused=plan["fused"] or None,  # none: what torch does without being asked
     )
     turns = Turns(plan["steps"])
     while True:

@@ -141,15 +141,20 @@ def test_evalb_gets_the_parameters_the_trees_of_the_treebank_and_ours(tmp_path):
 
 # ---------------------------------------------------------------- speed
 def test_the_ratio_of_speeds_is_that_of_their_medians():
-    found = speed.figures({speed.OURS: [30.0, 10.0, 20.0], speed.PLAIN: [8.0, 9.0, 1.0]})
+    speeds = {speed.OURS: [30.0, 10.0, 20.0], speed.PLAIN: [8.0, 9.0, 1.0], speed.FUSED: [10.0, 9.0, 16.0]}
+    found = speed.figures(speeds)
     assert found["gpt_tokens_vs_reference"] == 20.0 / 8.0
+    assert found["gpt_tokens_vs_fused_reference"] == 20.0 / 10.0
     assert (found["gpt_tokens_per_second"], found["gpt_tokens_per_second_reference"]) == (20.0, 8.0)
 
 
 def test_both_loops_are_told_the_same_sizes(tmp_path):
     (tmp_path / "tinyshakespeare").mkdir()
     (tmp_path / "tinyshakespeare" / "input.txt.gz").write_bytes(gzip.compress(b"to be\nor not\n"))
-    plan = json.loads(speed.written_plan(tmp_path, tmp_path / "work").read_text())
+    plan, other = (
+        json.loads(speed.written_plan(tmp_path, tmp_path / "work", fused=fused).read_text()) for fused in (False, True)
+    )
+    assert {name for name in plan if plan[name] != other[name]} == {"fused"}
     assert (tmp_path / "work" / "text.txt").read_bytes() == b"to be\nor not\n"
     recipe = recipe_of(tmp_path / "work" / "recipe.yaml")
     assert (plan["layers"], plan["heads"], plan["width"], plan["context"], plan["rows"]) == (4, 4, 128, 64, 12)
