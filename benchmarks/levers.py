@@ -13,9 +13,11 @@ import json
 import os
 import statistics
 import sys
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -118,7 +120,8 @@ PARTS: Mapping[str, Callable[[Bench], Figures]] = {
 NOTES = (
     f"Multi30k, English to German, dev set (val), beam 5, cased sacreBLEU; the test set was not looked at. Every model "
     f"is what two files give in {BUDGET}, seed 1 unless several are named. Several as one: the mean of their "
-    "probabilities. Made-up pairs stand beside the original ones, and the model has the same time for both."
+    "probabilities. Minutes are those of the parts; models that were there already took theirs before. "
+    "Made-up pairs stand beside the original ones, and the model has the same time for both."
 )
 
 
@@ -127,10 +130,13 @@ def finish(name: str, bench: Bench, kept: Path) -> None:
     path = kept / f"{name}.json"
     if not path.exists():
         say(f"{name} ...")
-        write_atomically(path, json.dumps(PARTS[name](bench), indent=1) + "\n")
+        began = time.perf_counter()
+        figures = PARTS[name](bench)
+        minutes = round((time.perf_counter() - began) / 60, 2)
+        write_atomically(path, json.dumps({"minutes": minutes, "figures": figures}, indent=1) + "\n")
 
 
-def finished(kept: Path) -> dict[str, Figures]:
+def finished(kept: Path) -> dict[str, Any]:
     paths = {name: kept / f"{name}.json" for name in PARTS}
     return {name: json.loads(path.read_bytes()) for name, path in paths.items() if path.exists()}
 
@@ -152,9 +158,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         finish(name, Bench(data, chosen.work.absolute(), there, back), chosen.out / "levers")
     found = finished(chosen.out / "levers")
     words = ["python -m benchmarks.levers", *(["--only", *found] if len(found) < len(PARTS) else [])]
-    figures = {key: value for part in found.values() for key, value in part.items()}
-    learned = float(BUDGET.removesuffix("m")) * sum(name in found for name in ("distil", "backtranslate"))
-    sys.stdout.write(page("levers", write("levers", Result(" ".join(words), learned, figures, NOTES), chosen.out)))
+    figures = {key: value for part in found.values() for key, value in part["figures"].items()}
+    minutes = sum(part["minutes"] for part in found.values())
+    sys.stdout.write(page("levers", write("levers", Result(" ".join(words), minutes, figures, NOTES), chosen.out)))
 
 
 def trial(data: Path, name: str) -> Trial:

@@ -1,6 +1,6 @@
 """What lifts quality on little text: one lever at a time pulled in the default Transformer, judged by the dev set."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -73,7 +73,7 @@ def report(results: Sequence[Result], _test: TestSet, plan: Plan, rows: Path) ->
     return Report(figures | unseen, contents)
 
 
-def findings(gains: dict[str, float]) -> tuple[str, ...]:
+def findings(gains: Mapping[str, float]) -> tuple[str, ...]:
     better = sorted((name for name in gains if gains[name] >= NOISE), key=lambda name: -gains[name])
     if not gains:
         return ()
@@ -82,7 +82,7 @@ def findings(gains: dict[str, float]) -> tuple[str, ...]:
     return tuple(f"{name} adds {gains[name]:.2f} BLEU to the default." for name in better)
 
 
-def pulled(found: dict[str, Result], gains: dict[str, float]) -> Table:
+def pulled(found: Mapping[str, Result], gains: Mapping[str, float]) -> Table:
     """Best first."""
     words = {lever.name: lever.said for lever in LEVERS}
     ordered = sorted(found.values(), key=lambda result: -result.dev_bleu)

@@ -80,7 +80,7 @@ TaskOptions = Annotated[
 class LossOptions(Section):
     smoothing: Probability = 0.1  # ε: how much of each target is spread over all words
     rdrop: Annotated[float, Field(ge=0.0, allow_inf_nan=False)] = 0.0  # α of Liang et al. 2021, who use 5; 0: one pass
-    rdrop_from: Annotated[int, Field(ge=0)] = 0  # epochs before it: one pass, while nothing is known by heart yet
+    rdrop_from: Annotated[int, Field(ge=0)] = 0  # epochs before it have one pass
     source_word_dropout: Probability = 0.0  # of source tokens, seen as <unk>
     target_word_dropout: Probability = 0.0  # of the target tokens that the decoder is shown, not of those it predicts
     # λ of Garg et al. 2019, who use 0.05: one head of cross-attention learns data.corpora[].alignment, or which word

@@ -342,6 +342,19 @@ def test_the_peak_of_memory_covers_what_was_held(tmp_path):
     assert 2**26 < before.peak <= after.peak
 
 
+def test_memory_is_asked_for_what_begins_late_too(tmp_path):
+    """Such as the second pass of R-Drop: a run must not end for lack of memory at the epoch that begins it."""
+
+    class Late(Toy):
+        def collate(self, plan, epoch):
+            if epoch > 100:  # longer than the run is
+                raise MemoryError
+            return super().collate(plan, epoch)
+
+    with pytest.raises(TrainingError, match=r"lower data\.batch_tokens"):
+        run(tmp_path, options(), Late())
+
+
 def test_the_number_of_threads_is_set(tmp_path):
     before = torch.get_num_threads()
     try:
