@@ -22,7 +22,7 @@ from typing import Any
 import yaml
 
 from benchmarks import quality
-from benchmarks.quality import CORPORA, Trial
+from benchmarks.quality import Trial
 from benchmarks.results import RESULTS, ROOT, Result, page, write
 from benchmarks.stage import say
 from regard.data.pairs import Pair
@@ -150,7 +150,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--work", type=Path, default=WORK, help="folder of models")
     chosen = parser.parse_args(arguments)
     data = Path(os.environ.get("REGARD_DATA", ""))
-    there, back = (trial(data, name) for name in ("multi30k-en-de", "multi30k-de-en"))
+    there, back = (quality.plain(name, data, BUDGET) for name in ("multi30k-en-de", "multi30k-de-en"))
     for name in there.corpus.train:
         if not (data / name).is_file():
             parser.error(f"REGARD_DATA: {data} does not hold {name}; name the folder that does")
@@ -161,12 +161,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     figures = {key: value for part in found.values() for key, value in part["figures"].items()}
     minutes = sum(part["minutes"] for part in found.values())
     sys.stdout.write(page("levers", write("levers", Result(" ".join(words), minutes, figures, NOTES), chosen.out)))
-
-
-def trial(data: Path, name: str) -> Trial:
-    """The one that `python -m benchmarks.quality NAME --budget 30m` has."""
-    called = f"{name}-{BUDGET}"
-    return Trial(called, CORPORA[name], data, quality.WORK / called, budget=BUDGET)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 python -m benchmarks.quality multi30k-en-de                                → results/quality-multi30k-en-de.json
 python -m benchmarks.quality multi30k-en-de --budget 30m --seeds 1 2 3     → results/quality-multi30k-en-de-30m.json
 python -m benchmarks.quality multi30k-en-de --budget 30m --set model.dropout=0.3 --name dropout --dev    → dev scores
+python -m benchmarks.quality multi30k-en-de --teachers 30m --budget 55m    → learns from two models' translations, too
 
 Without --budget the recipe recipes/SET.yaml says how long; with it and without --recipe there is no recipe at all: what
 a newcomer gets from two files. Seeds that are finished stay in .bench/quality/; the same command goes on. --dev is for
@@ -26,7 +27,7 @@ from typing import Any
 from benchmarks.results import RESULTS, ROOT, Result, page, write
 from regard.data.readers import read_lines
 from regard.evaluation.scores import Score, bleu, bleu_lowercased, measure
-from regard.files import write_atomically
+from regard.files import MANIFEST, write_atomically
 
 WORK = ROOT / ".bench" / "quality"
 BEAM = "5"
@@ -70,6 +71,10 @@ class Trial:
     recipe: Path | None = None
     budget: str | None = None
     settings: tuple[str, ...] = ()
+    teachers: "tuple[Trial, Trial] | None" = None  # there and back: what they make of the text is learned from, too
+
+    def model(self, seed: int) -> Path:
+        return self.folder / f"seed-{seed}" / ("made/student" if self.teachers else "model")
 
     def files(self, part: str) -> list[str | Path]:
         source, target = getattr(self.corpus, part)
@@ -78,7 +83,10 @@ class Trial:
     def training(self) -> list[str | Path]:
         """The words of `regard train` but for seed and place."""
         words: list[str | Path] = [self.recipe] if self.recipe else [*self.files("train"), *self.validation()]
-        words += ["--budget", self.budget] if self.budget else []
+        return words + self.changes()
+
+    def changes(self) -> list[str | Path]:
+        words: list[str | Path] = ["--budget", self.budget] if self.budget else []
         return words + [word for setting in self.settings for word in ("--set", setting)]
 
     def validation(self) -> list[str | Path]:
@@ -88,7 +96,23 @@ class Trial:
     def asked(self) -> dict[str, Any]:
         """What must not change between seeds: the mean of two recipes means nothing."""
         recipe = hashlib.sha256(self.recipe.read_bytes()).hexdigest() if self.recipe else None
-        return {"recipe": recipe, "budget": self.budget, "settings": list(self.settings)}
+        teachers = {"teachers": [one.asked() for one in self.teachers]} if self.teachers else {}
+        return {"recipe": recipe, "budget": self.budget, "settings": list(self.settings), **teachers}
+
+    @property
+    def how(self) -> str:
+        """In words, for the notes of a result."""
+        settings = f", {' '.join(self.settings)}" if self.settings else ""
+        said = f"{f'recipe {self.recipe.name}' if self.recipe else 'no recipe'}{settings}"
+        said += f", budget {self.budget or 'of the recipe'}"
+        if self.teachers:
+            said += (
+                ", from the pairs, from their sources with the translations of a first model, and from their targets "
+                "with those of a first model of the other direction (regard distil --back); these two had "
+                f"{' and '.join(str(one.budget) for one in self.teachers)}, and the minutes are those of all three, "
+                "with the translating"
+            )
+        return said
 
 
 # ---------------------------------------------------------------- scores
@@ -118,11 +142,29 @@ def regard(*words: str | Path) -> str:
 
 def train_seed(trial: Trial, seed: int) -> Path:
     """The model of one seed; what is not yet trained is trained now."""
-    model = trial.folder / f"seed-{seed}" / "model"
-    if not (model / "manifest.json").exists():
-        words = ["--resume", model] if model.exists() else [*trial.training(), "--out", model, "--seed", str(seed)]
-        regard("train", *words)
+    model = trial.model(seed)
+    if (model / MANIFEST).exists():
+        return model
+    if trial.teachers:
+        there, back = (train_seed(one, seed) for one in trial.teachers)
+        words = (*trial.files("train"), "--keep-original", *trial.validation(), "--preset", "transformer")
+        words += ("--seed", str(seed), "--out", model.parent)
+        regard("distil", there, "--back", back, *words, *trial.changes())
+    elif model.exists():
+        regard("train", "--resume", model)
+    else:
+        regard("train", *trial.training(), "--out", model, "--seed", str(seed))
     return model
+
+
+def minutes(trial: Trial, seed: int) -> float:
+    """That a finished model took to learn; if it had teachers, also theirs, and those of their translating."""
+    model = trial.model(seed)
+    own = float(json.loads((model / MANIFEST).read_bytes())["seconds"]) / 60
+    if not trial.teachers:
+        return own
+    translating = float(json.loads((model.parent / "distil.json").read_bytes())["seconds"]) / 60
+    return own + translating + sum(minutes(one, seed) for one in trial.teachers)
 
 
 def finish_seed(trial: Trial, seed: int) -> dict[str, Any]:
@@ -133,11 +175,10 @@ def finish_seed(trial: Trial, seed: int) -> dict[str, Any]:
         return found
     model = train_seed(trial, seed)
     began = time.monotonic()
-    manifest = json.loads((model / "manifest.json").read_bytes())
     found = {
         "seed": seed,
-        "minutes": manifest["seconds"] / 60,
-        "steps": manifest["steps"],
+        "minutes": minutes(trial, seed),
+        "steps": json.loads((model / MANIFEST).read_bytes())["steps"],
         "dev": scored(trial, model, "valid"),
         "test": scored(trial, model, "test"),
     }
@@ -194,17 +235,15 @@ def run(trial: Trial, seeds: Sequence[int], command: str, results: Path = RESULT
     """Writes results/quality-NAME.json and its page, with outputs of the first seed."""
     agree(trial)
     found = [finish_seed(trial, seed) for seed in seeds]
-    how = f"recipe {trial.recipe.name}" if trial.recipe else "no recipe"
-    settings = f", {' '.join(trial.settings)}" if trial.settings else ""
     notes = (
-        f"{how}{settings}, budget {trial.budget or 'of the recipe'}, seeds {', '.join(map(str, seeds))}; beam {BEAM} "
+        f"{trial.how}, seeds {', '.join(map(str, seeds))}; beam {BEAM} "
         f"on {Path(trial.corpus.test[0]).name.partition('.')[0]}. Choices were made on the dev set. minutes: training "
         "alone, the mean over the seeds. bleu_cased: sacreBLEU as it is; bleu_lc_tok: lowercased, punctuation "
         "normalised, Moses tokens, as the Multi30k papers report. "
         f"Signatures: {' and '.join(found[0]['test']['signatures'])}"
     )
-    minutes = sum(one["minutes"] + one["scoring_minutes"] for one in found)
-    content = write(f"quality-{trial.name}", Result(command, minutes, summary(found), notes), results)
+    taken = sum(one["minutes"] + one["scoring_minutes"] for one in found)
+    content = write(f"quality-{trial.name}", Result(command, taken, summary(found), notes), results)
     said = page(f"quality-{trial.name}", content) + examples(trial, found[0])
     write_atomically(results / f"quality-{trial.name}.md", said)
     return content
@@ -221,6 +260,18 @@ def examples(trial: Trial, found: Mapping[str, Any]) -> str:
     return "\n" + "\n".join(lines) + "\n"
 
 
+def plain(name: str, data: Path, budget: str) -> Trial:
+    """The one of `python -m benchmarks.quality NAME --budget BUDGET`: what two files alone give."""
+    called = f"{name}-{budget}"
+    return Trial(called, CORPORA[name], data, WORK / called, budget=budget)
+
+
+def back(name: str) -> str | None:
+    """The set of the same texts the other way round, if there is one."""
+    wanted = CORPORA[name].train[::-1]
+    return next((other for other, corpus in CORPORA.items() if corpus.train == wanted), None)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("corpus", choices=CORPORA)
@@ -228,6 +279,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="+", default=[1])
     parser.add_argument("--recipe", type=Path, help="default: recipes/SET.yaml, or none when there is a --budget")
     parser.add_argument("--set", action="append", default=[], dest="settings", metavar="A.B=C")
+    parser.add_argument("--teachers", metavar="BUDGET", help="first let both directions learn so long; with --budget")
     parser.add_argument("--name", help="of a trial that is not the usual one; its files are called SET-BUDGET-NAME")
     parser.add_argument("--dev", action="store_true", help="score the dev set alone, and write no result")
     given = parser.parse_args()
@@ -237,8 +289,14 @@ def main() -> None:
     recipe = given.recipe or (None if given.budget else ROOT / "recipes" / f"{given.corpus}.yaml")
     if not given.name and (given.settings or given.recipe):
         parser.error("--set and --recipe: give --name too, or this would pass for the usual trial")
-    name = "-".join(filter(None, (given.corpus, given.budget, given.name)))
-    trial = Trial(name, chosen, data, WORK / name, recipe and recipe.resolve(), given.budget, tuple(given.settings))
+    teachers = None
+    if given.teachers:
+        if given.recipe or not given.budget or back(given.corpus) is None:
+            parser.error("--teachers: needs --budget, no recipe, and a set that has its other direction")
+        teachers = tuple(plain(name, data, given.teachers) for name in (given.corpus, back(given.corpus)))
+    name = "-".join(filter(None, (given.corpus, None if teachers else given.budget, given.name)))
+    settings = tuple(given.settings)
+    trial = Trial(name, chosen, data, WORK / name, recipe and recipe.resolve(), given.budget, settings, teachers)
     if given.dev:
         agree(trial)
         for seed in given.seeds:

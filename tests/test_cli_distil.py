@@ -82,6 +82,23 @@ def test_the_original_pairs_are_kept_when_asked_for(distil, corpus, texts, tmp_p
     distil(tmp_path / "e", "--target", target).refused("--target: given without --keep-original")
 
 
+def test_a_model_of_the_other_direction_makes_up_sources_for_the_target(distil, model, texts, tmp_path):
+    from regard.engine import load
+
+    out, target = tmp_path / "d", texts / "target"
+    original = ("--target", target, "--keep-original")
+    assert distil(out, *original, "--back", model).code == 0
+    assert read(out / "back.txt") == load(model).write(read(target))
+    learned = [(c.source, c.target) for c in read_recipe(out / "student").data.corpora]
+    source = texts / "source"
+    assert learned == [(source, out / "teacher.txt"), (source, target), (out / "back.txt", target)]
+    (out / "student" / "manifest.json").unlink()
+    distil(out, *original).refused("another back")
+    distil(tmp_path / "e", "--back", model).refused("--back: given without --target")
+    distil(tmp_path / "e", *original, "--back", texts).refused("manifest.json")
+    assert not (tmp_path / "e").exists()
+
+
 def test_what_is_translated_is_not_translated_again(distil, said, tmp_path, monkeypatch):
     out = tmp_path / "d"
 

@@ -47,6 +47,7 @@ def backtranslate(model: Path, **options: Any) -> None:
 )
 @click.option("--target", type=FILE, help="With --keep-original: its translation by people.")
 @click.option("--keep-original", is_flag=True, help="The student also learns from the pairs of --source and --target.")
+@click.option("--back", type=FILE, help="With them: a model of the other direction, which translates --target back.")
 @click.option("--valid-source", type=FILE, help="Validation text; carved out of what is learned from when not given.")
 @click.option("--valid-target", type=FILE, help="The same lines in the other language.")
 @click.option(

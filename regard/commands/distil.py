@@ -1,14 +1,16 @@
 """`regard distil`: a small student learns what a teacher says of the training text. Kim & Rush 2016.
 
 DIR/teacher.txt (the source as the teacher has it)  DIR/distil.json (what it was made from)  DIR/student (a model)
+DIR/back.txt (the target as a model of the other direction has it, if there is one)
 """
 
 import hashlib
 import json
 import os
+import time
 from collections.abc import Mapping
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
@@ -23,7 +25,7 @@ from regard.recipe.folder import read_recipe
 from regard.request import Request
 from regard.run import Outcome, foreseen, run
 
-TEXT, NOTES, STUDENT = "teacher.txt", "distil.json", "student"
+TEXT, BACK, NOTES, STUDENT = "teacher.txt", "back.txt", "distil.json", "student"
 PRESET = "fast"  # deep encoder, shallow decoder
 LONGEST = FilterRules().max_characters  # of a line worth translating: training would leave longer ones out
 LENGTHS = ("budget", "steps", "epochs", "seed")  # of the student's run, handed on as they are
@@ -38,6 +40,7 @@ class DistilRequest:
     out: Path
     target: Path | None = None
     keep_original: bool = False
+    back: Path | None = None  # a model of the other direction, which makes up sources for the target
     valid_source: Path | None = None
     valid_target: Path | None = None
     beam: int | None = None
@@ -54,9 +57,12 @@ class DistilRequest:
 
     @property
     def search(self) -> TranslateRequest:
-        return TranslateRequest(
-            beam=self.beam, others=self.others, shortlist=self.shortlist, workers=self.workers, engine="torch"
-        )
+        return replace(self.search_back, others=self.others)
+
+    @property
+    def search_back(self) -> TranslateRequest:
+        """Those who speak together with the teacher speak its language."""
+        return TranslateRequest(beam=self.beam, shortlist=self.shortlist, workers=self.workers, engine="torch")
 
     @property
     def student(self) -> dict[str, str]:
@@ -74,12 +80,14 @@ def distil_model(teacher: Path, request: DistilRequest) -> Outcome:
     if request.keep_original != (request.target is not None):
         given, missing = ("--target", "--keep-original") if request.target else ("--keep-original", "--target")
         raise RecipeError(f"{given}: given without {missing}; the original pairs need both")
+    if request.back and request.target is None:
+        raise RecipeError("--back: given without --target and --keep-original, the text that it would translate")
     student = request.out / STUDENT
     if (student / MANIFEST).exists():
         raise RecipeError(f"{student}: is trained already; use it, or choose another --out")
     refuse_student(training(teacher, request), request)
     notes = agree(request.out / NOTES, "teacher", taught(teacher, request))
-    translate_source(teacher, request)
+    notes = translate_all(teacher, request, notes)
     if student.exists():
         refuse_other_student(notes, request)
         return run(Request(resume=student, quiet=request.quiet))
@@ -97,17 +105,22 @@ def refuse_student(asked: Request, request: DistilRequest) -> None:
 
 # ---------------------------------------------------------------- what the files were made from
 def taught(teacher: Path, request: DistilRequest) -> dict[str, Any]:
-    """Everything that decides teacher.txt."""
+    """Everything that decides teacher.txt and back.txt."""
     models = [teacher, *request.others]
-    for model in models:
+    for model in (*models, *([request.back] if request.back else [])):
         check_manifest(model)
     search = search_options(read_recipe(teacher).decoding, request.search).model_dump()
-    return {
+    found = {
         "models": [digest(model / MANIFEST) for model in models],
         "source": digest(request.source),
         "search": search,
         "shortlist": request.shortlist,
+        "back": None,
     }
+    if request.back and request.target:
+        asked = search_options(read_recipe(request.back).decoding, request.search_back).model_dump()
+        found["back"] = [digest(request.back / MANIFEST), digest(request.target), asked]
+    return found
 
 
 def digest(path: Path) -> str:
@@ -153,17 +166,29 @@ def refuse_other_student(notes: Mapping[str, Any], request: DistilRequest) -> No
 
 
 # ---------------------------------------------------------------- the teacher's part
-def translate_source(teacher: Path, request: DistilRequest) -> None:
-    """Writes teacher.txt, a line for a line; what an interrupted call left behind is not translated again."""
-    whole = request.out / TEXT
+def translate_all(teacher: Path, request: DistilRequest, notes: Mapping[str, Any]) -> dict[str, Any]:
+    """Makes what is not yet there of teacher.txt and back.txt; the notes then say how long that took in all."""
+    began = time.monotonic()
+    try:
+        translate_text(teacher, request, request.search, request.source, request.out / TEXT)
+        if request.back and request.target:
+            translate_text(request.back, request, request.search_back, request.target, request.out / BACK)
+    finally:
+        notes = {**notes, "seconds": round(notes.get("seconds", 0) + time.monotonic() - began, 1)}
+        note(request.out / NOTES, notes)
+    return notes
+
+
+def translate_text(model: Path, request: DistilRequest, search: TranslateRequest, text: Path, whole: Path) -> None:
+    """Writes `whole`, a line for a line of `text`; what an interrupted call left behind is not translated again."""
     if whole.exists():
         return
-    partial = request.out / f".{TEXT}.part"
-    total, done = sum(1 for _ in read_lines(request.source)), lines_done(partial)
+    partial = whole.with_name(f".{whole.name}.part")
+    total, done = sum(1 for _ in read_lines(text)), lines_done(partial)
     request.say(f"translating {total:,} lines" + (f", {done:,} of which are done" if done else ""))
-    lines = islice((worth(line) for line in read_lines(request.source)), done, None)
+    lines = islice((worth(line) for line in read_lines(text)), done, None)
     with (
-        speaking(teacher, request.search, lines, lambda: request.search.open(teacher)) as parts,
+        speaking(model, search, lines, lambda: search.open(model)) as parts,
         partial.open("a", encoding="utf-8", newline="\n") as out,
     ):
         made = chain.from_iterable(parts)
@@ -198,6 +223,8 @@ def training(teacher: Path, request: DistilRequest) -> Request:
     corpora = [{"source": str(request.source), "target": str(request.out / TEXT)}]
     if request.target is not None:
         corpora.append({"source": str(request.source), "target": str(request.target)})
+    if request.back:
+        corpora.append({"source": str(request.out / BACK), "target": str(request.target)})
     return Request(
         out=request.out / STUDENT,
         vocabulary=teacher,

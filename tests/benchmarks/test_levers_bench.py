@@ -18,7 +18,7 @@ def answers(*scores):
 @pytest.fixture
 def bench(tmp_path, monkeypatch):
     monkeypatch.setattr(quality, "WORK", tmp_path / "quality")
-    there, back = (levers.trial(tmp_path, name) for name in ("multi30k-en-de", "multi30k-de-en"))
+    there, back = (quality.plain(name, tmp_path, "30m") for name in ("multi30k-en-de", "multi30k-de-en"))
     return levers.Bench(tmp_path, tmp_path / "work", there, back)
 
 

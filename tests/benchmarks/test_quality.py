@@ -2,6 +2,7 @@
 
 import gzip
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -87,6 +88,36 @@ def test_a_recipe_says_itself_what_is_read_and_files_are_named_without_one(trial
     assert words[-2:] == ["--budget", "1s"]
     recipe = Trial("tiny", trial.corpus, tmp_path, tmp_path, recipe=tmp_path / "r.yaml", settings=("model.width=8",))
     assert recipe.training() == [tmp_path / "r.yaml", "--set", "model.width=8"]
+
+
+def test_a_model_with_teachers_learns_from_both_and_its_minutes_are_those_of_all(trial, monkeypatch, tmp_path):
+    commands = []
+
+    def typed(*words):
+        commands.append([str(word) for word in words])
+        folder = words[words.index("--out") + 1]
+        model = folder / "student" if words[0] == "distil" else folder
+        model.mkdir(parents=True)
+        (model / "manifest.json").write_text(json.dumps({"seconds": 240 if words[0] == "distil" else 60, "steps": 1}))
+        (folder / "distil.json").write_text('{"seconds": 30}')
+
+    monkeypatch.setattr(quality, "regard", typed)
+    first = tuple(replace(trial, name=name, folder=tmp_path / name) for name in ("there", "back"))
+    taught = replace(trial, budget="4s", settings=("model.width=8",), teachers=first)
+    assert quality.train_seed(taught, 3) == tmp_path / "kept" / "seed-3" / "made" / "student"
+    assert [words[0] for words in commands] == ["train", "train", "distil"]
+    asked = commands[2]
+    assert asked[1:4] == [str(first[0].model(3)), "--back", str(first[1].model(3))]
+    assert asked[-4:] == ["--budget", "4s", "--set", "model.width=8"]
+    assert quality.minutes(taught, 3) == 4 + 0.5 + 1 + 1
+    assert "regard distil --back); these two had 1s and 1s" in taught.how
+    assert taught.asked() != trial.asked()
+
+
+def test_only_sets_of_both_directions_have_a_way_back():
+    assert quality.back("multi30k-en-de") == "multi30k-de-en"
+    assert quality.back("multi30k-de-en") == "multi30k-en-de"
+    assert quality.back("tatoeba-en-es") is None
 
 
 def test_every_set_has_a_recipe_that_reads_the_same_files():
