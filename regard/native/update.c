@@ -1,6 +1,35 @@
-/* One step of AdamW for many tensors in one call. */
+/* What follows the gradients of a batch, for many tensors in one call: their sums, and one step of AdamW. */
 
 #include "native.h"
+
+enum { BLOCK = 4096 }; /* squares that are summed up as floats */
+
+/* Two gradients of one tensor; the second may be missing. */
+typedef struct {
+    float *to;
+    const float *of;
+    int64_t count;
+} pair;
+
+/* Adds `count` numbers and returns the sum of the squares of what is there then. */
+STATIC_INLINE float add(float *restrict to, const float *restrict of, int64_t count) {
+    float squares = 0;
+    if (of)
+        for (int64_t i = 0; i < count; i++) to[i] += of[i];
+    for (int64_t i = 0; i < count; i++) squares += to[i] * to[i];
+    return squares;
+}
+
+/* to <- to + of for all of them; the sum of the squares of all that is there then. */
+VISIBLE EVERY_PROCESSOR double gather(const pair *all, int64_t tensors) {
+    double squares = 0;
+    for (int64_t t = 0; t < tensors; t++)
+        for (int64_t i = 0; i < all[t].count; i += BLOCK) {
+            const int64_t count = all[t].count - i < BLOCK ? all[t].count - i : BLOCK;
+            squares += add(all[t].to + i, all[t].of ? all[t].of + i : NULL, count);
+        }
+    return squares;
+}
 
 /* A tensor that learns: its numbers, their gradient, its mean and the mean of its square, how many they are, what decay
 leaves of them, and what both means lack because they began with zero. */

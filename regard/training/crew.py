@@ -8,15 +8,18 @@ OpenMP, those would go on to spin beside the next batch.
 
 import copy
 import hashlib
-from collections.abc import Callable, Iterable, Sequence
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from regard.layers.dropout import Drawing
 from regard.layers.loss import Loss
+from regard.native.update import gather
 from regard.tasks.interface import Dividing, Task
 from regard.training.options import TrainingOptions
 
@@ -69,15 +72,31 @@ def fill_gradients(parameters: Sequence[nn.Parameter]) -> None:
             p.grad = p.grad.to_dense()
 
 
-def add_gradients(to: Sequence[nn.Parameter], of: Sequence[nn.Parameter]) -> None:
-    """Σ of both on the first; none on the second. A parameter that one of them did not meet has no gradient there."""
-    both = [(p.grad, q.grad) for p, q in zip(to, of, strict=True) if p.grad is not None and q.grad is not None]
-    if both:
-        torch._foreach_add_([mine for mine, _ in both], [theirs for _, theirs in both])
+def add_gradients(to: Sequence[nn.Parameter], of: Sequence[nn.Parameter | None]) -> float:
+    """Σ of both on the first, whose squares are summed up; none on the second.
+
+    A parameter that one of them did not meet has no gradient there. None: there is no second.
+    """
     for p, q in zip(to, of, strict=True):
-        if p.grad is None:
-            p.grad = q.grad
-        q.grad = None
+        if p.grad is None and q is not None:
+            p.grad, q.grad = q.grad, None
+    both = [(p.grad, None if q is None else q.grad) for p, q in zip(to, of, strict=True) if p.grad is not None]
+    first, second = [mine for mine, _ in both], [theirs for _, theirs in both]
+    squares = gather(first, second)
+    if squares is None:
+        squares = plain_gather(first, second)
+    for q in of:
+        if q is not None:
+            q.grad = None
+    return squares
+
+
+def plain_gather(to: Sequence[Tensor], of: Sequence[Tensor | None]) -> float:
+    """What `native.update.gather` computes, where C cannot."""
+    for x, y in zip(to, of, strict=True):
+        if y is not None:
+            x += y
+    return float(sum(x.double().square().sum() for x in to))
 
 
 class Crew:
@@ -91,29 +110,46 @@ class Crew:
         self.task, self.models = task, [model, *(twin(model, generator) for generator in self.generators[1:])]
         self.parameters = [list(member.parameters()) for member in self.models]
         self.dealt = deal(self.parameters[0], size)
-        threads = max(torch.get_num_threads() // size, 1)
-        self.pool = ThreadPoolExecutor(size, initializer=lambda: torch.set_num_threads(threads)) if size > 1 else None
+        self.before = torch.get_num_threads()
+        self.threads = max(self.before // size, 1)  # of each
+        count = self.threads
+        self.pool = ThreadPoolExecutor(size - 1, initializer=lambda: torch.set_num_threads(count)) if size > 1 else None
 
     def __enter__(self) -> "Crew":
+        if self.pool:
+            torch.set_num_threads(self.threads)  # this thread is one of the crew
         return self
 
     def __exit__(self, *_: object) -> None:
         if self.pool:
             self.pool.shutdown()
-            # Their number was the last that anybody set, and so that of every thread to come: ours again.
-            torch.set_num_threads(torch.get_num_threads())
+            torch.set_num_threads(self.before)
+
+    @contextmanager
+    def resting(self) -> Iterator[None]:
+        """Within, this thread computes with as many threads as before."""
+        now = torch.get_num_threads()
+        torch.set_num_threads(self.before)
+        try:
+            yield
+        finally:
+            torch.set_num_threads(now)
 
     @property
     def size(self) -> int:
         return len(self.models)
 
     def map(self, work: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
-        """work(item) for all items at the same time, as many as there are threads."""
+        """work(item) for all items at the same time, as many as there are threads: this one takes the first."""
         if not self.pool:
             return [work(item) for item in items]
-        going = [self.pool.submit(work, item) for item in items]
-        wait(going)  # all of them, even if one fails: nobody computes on after that
-        return [done.result() for done in going]
+        first, *others = items
+        going = [self.pool.submit(work, item) for item in others]
+        try:
+            own = work(first)
+        finally:
+            wait(going)  # all of them, even if one fails: nobody computes on after that
+        return [own, *(done.result() for done in going)]
 
     def seed(self, seed: str) -> None:
         """All random numbers from here on are a function of the seed."""
@@ -122,7 +158,7 @@ class Crew:
             generator.manual_seed(number(f"{seed}/{place}" if place else seed))
 
     def backward(self, plan: Any, epoch: int) -> Loss:
-        """The loss of a batch, whose gradients are added to those on the parameters."""
+        """The loss of a batch, whose gradients are added to those that each member has; `gather` brings them home."""
         for model in self.models:
             if not model.training:  # it takes a while to tell all of its modules
                 model.train()
@@ -130,8 +166,11 @@ class Crew:
             return self._share(0, plan, epoch)
         parts = parts_of(plan, self.task, self.size)
         losses: list[Loss] = self.map(lambda member: self._share(member, parts[member], epoch), range(len(parts)))
-        self.map(lambda places: self._gather(places, len(parts)), self.dealt)
         return sum(losses[1:], losses[0])
+
+    def gather(self) -> float:
+        """The gradients of all members are now on the model itself; their norm there."""
+        return math.sqrt(sum(self.map(self._gather, self.dealt)))
 
     def _share(self, member: int, part: Any, epoch: int) -> Loss:
         loss = self.task.loss(self.models[member], self.task.collate(part, epoch))
@@ -139,8 +178,10 @@ class Crew:
         fill_gradients(self.parameters[member])
         return Loss(loss.total.detach(), loss.units)
 
-    def _gather(self, places: Sequence[int], members: int) -> None:
-        """The gradients of these parameters, of as many members, on the first."""
-        first, *others = ([parameters[place] for place in places] for parameters in self.parameters[:members])
-        for theirs in others:
-            add_gradients(first, theirs)
+    def _gather(self, places: Sequence[int]) -> float:
+        """Σ of the squares of these parameters' gradients, once the first member has those of all."""
+        first, *others = ([parameters[place] for place in places] for parameters in self.parameters)
+        squares = 0.0
+        for theirs in others or [[None] * len(first)]:
+            squares = add_gradients(first, theirs)
+        return squares

@@ -205,10 +205,11 @@ class Run:
         """Mean loss, gradient norm and units of a group of batches; its gradients are left on the parameters."""
         with memory_refused():
             losses = [self.crew.backward(plan, epoch) for plan in group]
+            norm = self.crew.gather()
         loss = sum(losses[1:], losses[0])
         if loss.units == 0:
             raise TrainingError(f"step {self.place.step + 1}: its batches hold nothing to predict; check the data")
-        return float(loss.total) / loss.units, self.update.norm(loss.units), loss.units
+        return float(loss.total) / loss.units, norm / loss.units, loss.units
 
     def _move_on(self, step: int, taken: int, skipped: int) -> None:
         epoch, position = self.place.epoch, self.place.position + taken
@@ -239,7 +240,7 @@ class Run:
     def _evaluate(self) -> tuple[dict[str, float], tuple[Sample, ...]]:
         self.crew.seed(f"{self.options.seed}/{self.place.step}")
         self.model.eval()
-        with torch.no_grad():
+        with torch.no_grad(), self.crew.resting():
             scores = self.task.evaluate(self.model)
             return scores, tuple(self.task.samples(self.model)) if isinstance(self.task, Showing) else ()
 

@@ -44,5 +44,6 @@ def rehearse(model: nn.Module, task: Task[Any, Any], crew: Crew) -> int:
     """The largest batch forward and backward, no step, gradients cleared; returns the peak memory in bytes."""
     with memory_refused():
         crew.backward(task.largest(), LATE)
+        crew.gather()
     model.zero_grad(set_to_none=True)
     return peak_memory()

@@ -75,6 +75,6 @@ def restore_moments(model: nn.Module, optimisers: Sequence[Adam], found: Mapping
                 raise ModelFormatError(
                     f"{where}: tensor '{name}.{kind}' is missing or misshapen; expected a file of the same recipe"
                 )
-        owners[p].state[p] = mine
+        owners[p].remember(p, mine)
     if left:
         raise ModelFormatError(f"{where}: unknown tensor {min(left)!r}; expected a file of the same recipe")

@@ -1,25 +1,12 @@
 """One update of the weights by all threads of a crew, each with a part of the parameters."""
 
-import math
-from collections.abc import Sequence
-
-import torch
-from torch import Tensor, nn
+from torch import nn
 
 from regard.training.adam import Adam
 from regard.training.averaging import MovingAverage
 from regard.training.crew import Crew
 from regard.training.optimiser import build_optimisers, held
 from regard.training.options import TrainingOptions
-
-
-def gradients(parameters: Sequence[nn.Parameter]) -> list[Tensor]:
-    return [p.grad for p in parameters if p.grad is not None]
-
-
-def norm_of(tensors: list[Tensor]) -> float:
-    """√Σ x² over all of them."""
-    return float(torch.stack(torch._foreach_norm(tensors)).norm()) if tensors else 0.0
 
 
 def clipped(norm: float, clip: float) -> float:
@@ -33,12 +20,7 @@ class Update:
     def __init__(self, model: nn.Module, crew: Crew, options: TrainingOptions) -> None:
         self.crew, self.clip = crew, options.clip
         self.optimisers = build_optimisers(model, options, crew.size)
-        self.parameters = [held(optimiser) for optimiser in self.optimisers]
         self.ema = MovingAverage(model, options.ema) if options.ema else None
-
-    def norm(self, units: int) -> float:
-        """‖g/u‖ over all parameters."""
-        return math.hypot(*self.crew.map(lambda part: norm_of(gradients(part)), self.parameters)) / units
 
     def step(self, step: int, rate: float, norm: float, units: int) -> None:
         """g ← g/u · min(1, clip / ‖g/u‖), and a step along it at this learning rate."""

@@ -6,7 +6,7 @@ from torch import nn
 from toy_task import LONG, Toy, toy_model
 
 from regard.layers.dropout import Dropout
-from regard.training.crew import MOST, Crew, add_gradients, deal, fill_gradients, shares, twin
+from regard.training.crew import MOST, Crew, add_gradients, deal, fill_gradients, gather, plain_gather, shares, twin
 from regard.training.loop import train
 from regard.training.options import TrainingOptions
 
@@ -25,6 +25,8 @@ def test_shares_of_a_batch_add_up_to_the_batch(size):
     model.zero_grad()
     with Crew(model, task, size) as crew:
         found = crew.backward(plan, 0)
+        norm = crew.gather()
+    assert norm == pytest.approx(float(nn.utils.get_total_norm(expected)))
     torch.testing.assert_close(found.total, whole.total.detach())
     assert found.units == whole.units
     torch.testing.assert_close(gradients(model), expected)
@@ -34,6 +36,7 @@ def test_a_batch_with_fewer_rows_than_shares_leaves_some_idle():
     model, task = toy_model(dropout=0.0), Toy()
     with Crew(model, task, 3) as crew:
         loss = crew.backward([5], 0)
+        crew.gather()
     assert loss.units == 1
     assert all(p.grad is not None for p in model.parameters())
 
@@ -90,12 +93,37 @@ def test_a_gradient_of_lookups_alone_becomes_dense():
 def test_a_gradient_that_only_one_has_is_kept():
     p, q = nn.Parameter(torch.zeros(2)), nn.Parameter(torch.zeros(2))
     q.grad = torch.tensor([1.0, 2.0])
-    add_gradients([p], [q])
+    assert add_gradients([p], [q]) == 5.0
     assert p.grad is not None
     assert p.grad.tolist() == [1.0, 2.0]
     assert q.grad is None
-    add_gradients([p], [q])
+    assert add_gradients([p], [q]) == add_gradients([p], [None]) == 5.0
     assert p.grad.tolist() == [1.0, 2.0]
+
+
+def test_sums_without_c_are_the_same():
+    def gradients():
+        return [torch.tensor([1.0, 2.0]), torch.tensor([3.0])], [torch.tensor([4.0, -2.0]), None]
+
+    ours, theirs = gradients(), gradients()
+    assert plain_gather(*ours) == 34.0
+    assert gather(*theirs) in (34.0, None)
+    assert [x.tolist() for x in ours[0]] == [[5.0, 0.0], [3.0]]
+
+
+def test_batches_of_one_step_are_gathered_once():
+    model, task = toy_model(dropout=0.0), Toy(rows=7)
+    plans = task.batches(0)[:2]
+    for plan in plans:
+        task.loss(model, task.collate(plan, 0)).total.backward()
+    expected = gradients(model)
+    model.zero_grad()
+    with Crew(model, task, 2) as crew:
+        for plan in plans:
+            crew.backward(plan, 0)
+        crew.gather()
+        assert all(p.grad is None for p in crew.models[1].parameters())
+    torch.testing.assert_close(gradients(model), expected)
 
 
 class Failing(Toy):
@@ -128,6 +156,10 @@ def test_other_threads_keep_their_number_of_threads():
     before = torch.get_num_threads()
     with Crew(toy_model(), Toy(), 2) as crew:
         crew.backward([0, 1, 2], 0)
+        assert torch.get_num_threads() == max(before // 2, 1)
+        with crew.resting():
+            assert torch.get_num_threads() == before
+        assert torch.get_num_threads() == max(before // 2, 1)
     assert torch.get_num_threads() == before
     with ThreadPoolExecutor(1) as later:
         assert later.submit(torch.get_num_threads).result() == before
