@@ -287,7 +287,7 @@ def main() -> None:
     if not (data / chosen.train[0]).is_file():
         parser.error(f"REGARD_DATA: {data} does not hold {chosen.train[0]}; name the folder that does")
     recipe = given.recipe or (None if given.budget else ROOT / "recipes" / f"{given.corpus}.yaml")
-    if not given.name and (given.settings or given.recipe):
+    if not (given.name or given.teachers) and (given.settings or given.recipe):
         parser.error("--set and --recipe: give --name too, or this would pass for the usual trial")
     teachers = None
     if given.teachers:
