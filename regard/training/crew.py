@@ -181,7 +181,6 @@ class Crew:
     def _gather(self, places: Sequence[int]) -> float:
         """Σ of the squares of these parameters' gradients, once the first member has those of all."""
         first, *others = ([parameters[place] for place in places] for parameters in self.parameters)
-        squares = 0.0
-        for theirs in others or [[None] * len(first)]:
-            squares = add_gradients(first, theirs)
-        return squares
+        if not others:
+            return add_gradients(first, [None] * len(first))
+        return [add_gradients(first, theirs) for theirs in others][-1]
