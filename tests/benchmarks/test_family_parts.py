@@ -98,9 +98,12 @@ def test_both_parsers_have_the_same_trees_time_and_search(tmp_path):
     assert (options["--trees"], options["--valid-trees"]) == tuple(
         str(files[0]) for files in (recipe.data.trees.files, recipe.data.trees.valid)
     )
-    settings = [word for word in typed.commands[1] if word.startswith("decoding.")]
-    rnn = parse(Request(budget=options["--budget"], settings=settings).tree() | {"data": {}}, "rnn")
+    settings = [word for word in typed.commands[1] if word.startswith(("decoding.", "text.", "loss."))]
+    rnn = parse(
+        Request(budget=options["--budget"], settings=settings).tree() | {"data": {"trees": {"files": ["t"]}}}, "rnn"
+    )
     assert (rnn.training.budget, rnn.decoding) == (recipe.training.budget, recipe.decoding)
+    assert (rnn.text, rnn.loss) == (recipe.text, recipe.loss)
 
 
 def test_a_quick_look_gives_both_parsers_the_same_time(tmp_path):

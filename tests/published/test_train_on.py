@@ -82,6 +82,17 @@ def order_in(lexicon):
     return (lexicon.tokeniser if isinstance(lexicon, Classes) else lexicon.target).order
 
 
+def test_a_published_t5_learns_on_from_plain_text(imported, requests, tmp_path):
+    """With the sentinels of its own vocabulary standing for what is left out."""
+    asked = requests["gpt2"] | {"denoise": True, "settings": (*STILL, "task.context=32")}
+    run(Request(**asked, start=imported["t5"], out=tmp_path / "m"))
+    found, expected = (read_tensors(folder / WEIGHTS) for folder in (tmp_path / "m", imported["t5"]))
+    assert found.keys() == expected.keys()
+    for key, tensor in expected.items():
+        torch.testing.assert_close(found[key], tensor, rtol=0, atol=1e-6, msg=key)
+    assert read_recipe(tmp_path / "m").task.kind == "denoise"
+
+
 def test_a_classifier_begins_with_a_published_encoder(imported, requests, tmp_path):
     request = Request(**requests["bert-classes"], start=imported["bert"], out=tmp_path / "m")
     _, prepared = begin(request)
