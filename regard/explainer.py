@@ -7,6 +7,7 @@ from typing import Protocol, runtime_checkable
 
 from torch import nn
 
+from regard.data.treebank import sentence_of
 from regard.decoding.bulk import translate
 from regard.decoding.within import search_within
 from regard.errors import DecodingError, ModelFormatError
@@ -116,7 +117,8 @@ class ParserExplainer:
 
     def explain(self, text: str, asked: Asked) -> list[Explanation]:
         words = text.split()
-        source = readable(self.vocabularies.source, " ".join(words).translate(ESCAPES), "text", after=(EOS,))
+        sentence = sentence_of(words, self.grammar.numbers).translate(ESCAPES)
+        source = readable(self.vocabularies.source, sentence, "text", after=(EOS,))
         if len(words) > self.grammar.most_words:
             raise DecodingError(
                 f"text {text[:40]!r}…: {len(words)} words, expected at most {self.grammar.most_words}, which this "

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from regard.data.treebank import sentence_of
 from regard.decoding.bulk import LONGEST
 from regard.decoding.options import SearchOptions
 from regard.errors import DecodingError
@@ -40,7 +41,7 @@ class Parser:
         return find_trees(self.model, self.vocabularies, self.grammar, sentences, search or self.search)
 
     def refuse_endless(self, words: Sequence[str]) -> None:
-        text, most = " ".join(words), self.grammar.most_words
+        text, most = sentence_of(words, self.grammar.numbers), self.grammar.most_words
         if len(words) > most:
             raise DecodingError(
                 f"{text[:40]!r}…: found {len(words)} words in one sentence, expected at most {most}, which this "

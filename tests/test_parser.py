@@ -125,6 +125,21 @@ def test_a_sentence_that_no_tree_fits_is_refused(parser):
         parser.parse(["x" * 10_001])
 
 
+def test_numbered_words_are_learned_parsed_explained_and_begun_with(short, tmp_path):
+    asked = replace(short, settings=(*short.settings, "task.numbers=3"))
+    run(asked)
+    parser = load_parser(asked.out)
+    assert parser.grammar.numbers == 3
+    sentence = "the ( cat ) sees"
+    (tree,) = parser.parse([sentence])
+    assert (tree.words, set(tree.tags)) == (sentence.split(), {"XX"})
+    (found,) = load_explainer(asked.out).explain(sentence, Asked())
+    assert found.source.text == "① the ② -LRB- ③ cat ① -RRB- ② sees"
+    assert unlinearise(found.target.text.split(), sentence.split()) == tree
+    run(replace(short, start=asked.out, settings=("training.validations=0",), out=tmp_path / "again"))
+    assert load_parser(tmp_path / "again").grammar.numbers == 3
+
+
 # ---------------------------------------------------------------- the directory and the command
 def test_a_tree_is_explained_as_the_brackets_that_the_parser_wrote(folder, parser):
     looking = load_explainer(folder)

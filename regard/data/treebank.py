@@ -4,13 +4,17 @@
     source:  the cat sleeps
     target:  (S (NP XX XX )NP (VP XX )VP )S
 
-Every word, with its tag, is XX, and a closing bracket says what it closes. Vinyals, Kaiser et al. 2015, §2.2.
+Every word, with its tag, is XX, and a closing bracket says what it closes. Vinyals, Kaiser et al. 2015, §2.2. Or the
+words are numbered on both sides, so that nobody has to count how many were read:
+
+    source:  ① the ② cat ③ sleeps
+    target:  (S (NP ① ② )NP (VP ③ )VP )S
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, cycle
 from pathlib import Path
 
 from regard.data.pairs import Pair
@@ -20,7 +24,24 @@ from regard.evaluation.brackets import TRACE
 from regard.evaluation.trees import TOP, Tree, read_trees
 
 WORD = "XX"
+NUMBERS = "".join(map(chr, [*range(0x2460, 0x2474), *range(0x3251, 0x3260), *range(0x32B1, 0x32C0)]))  # ① to ㊿
 ROOTS = frozenset({TOP, "ROOT", "S1"})  # names under which tools write a root that means nothing
+
+
+def word_symbols(numbers: int) -> list[str]:
+    """What stands for words in a row of symbols: as many numbers, or XX where there is none."""
+    return list(NUMBERS[:numbers]) or [WORD]
+
+
+def is_word(symbol: str) -> bool:
+    return symbol == WORD or (len(symbol) == 1 and symbol in NUMBERS)
+
+
+def sentence_of(words: Sequence[str], numbers: int) -> str:
+    """The sentence as a parser reads it: words, each after its number if they are numbered; ① follows the last one."""
+    if not numbers:
+        return " ".join(words)
+    return " ".join(f"{NUMBERS[place % numbers]} {word}" for place, word in enumerate(words))
 
 
 def read_treebank(path: Path) -> list[Tree]:
@@ -61,20 +82,20 @@ def outermost(tree: Tree) -> Tree:
     return tree.children[0] if tree.label == TOP and len(tree.children) == 1 and tree.children[0].children else tree
 
 
-def linearise(tree: Tree) -> list[str]:
+def linearise(tree: Tree, numbers: int = 0) -> list[str]:
     """The tree as a row of symbols; `unlinearise` gives it back, if it is normalised."""
     symbols: list[str] = []
-    _linearise(outermost(tree), symbols)
+    _linearise(outermost(tree), cycle(word_symbols(numbers)), symbols)
     return symbols
 
 
-def _linearise(tree: Tree, symbols: list[str]) -> None:
+def _linearise(tree: Tree, words: Iterator[str], symbols: list[str]) -> None:
     if tree.word is not None:
-        symbols.append(WORD)
+        symbols.append(next(words))
         return
     symbols.append(f"({tree.label}")
     for child in tree.children:
-        _linearise(child, symbols)
+        _linearise(child, words, symbols)
     symbols.append(f"){tree.label}")
 
 
@@ -87,7 +108,7 @@ def unlinearise(symbols: Sequence[str], words: Sequence[str]) -> Tree:
         label, inside = nested[-1]
         if len(nested) == 1 and (inside or symbol[:1] != "("):
             raise DataError(f"{place}, expected {'nothing after the tree' if inside else 'an opening bracket'}")
-        if symbol == WORD:
+        if is_word(symbol):
             if used == len(words):
                 raise DataError(f"{place}, but the sentence has only {len(words)} words")
             inside.append(Tree(WORD, word=words[used]))
@@ -107,12 +128,15 @@ def unlinearise(symbols: Sequence[str], words: Sequence[str]) -> Tree:
     return root if root.label == TOP else Tree(TOP, (root,))
 
 
-def to_pair(tree: Tree) -> Pair:
-    """Words and symbols; each symbol is linked to the word that comes next, on which it depends what is written."""
-    symbols = linearise(tree)
-    read = accumulate((symbol == WORD for symbol in symbols[:-1]), initial=0)  # words before each symbol
-    links = " ".join(f"{word}-{place}" for place, word in enumerate(read) if word < len(tree.words))
-    return Pair(" ".join(tree.words), " ".join(symbols), links)
+def to_pair(tree: Tree, numbers: int = 0) -> Pair:
+    """Words and symbols; each symbol is linked to the word that comes next, on which it depends what is written.
+
+    Of a word with a number it is linked to the number.
+    """
+    symbols, stride = linearise(tree, numbers), 2 if numbers else 1
+    read = accumulate((is_word(symbol) for symbol in symbols[:-1]), initial=0)  # words before each symbol
+    links = " ".join(f"{stride * word}-{place}" for place, word in enumerate(read) if word < len(tree.words))
+    return Pair(sentence_of(tree.words, numbers), " ".join(symbols), links)
 
 
 @dataclass(frozen=True)

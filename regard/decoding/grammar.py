@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from regard.data.treebank import WORD
+from regard.data.treebank import WORD, is_word, word_symbols
 from regard.errors import DecodingError
 from regard.evaluation.trees import DEEPEST
 from regard.text.special import EOS
@@ -89,6 +89,7 @@ def close_bracket(prefix: Prefix, chains: int) -> Prefix | None:
 class Grammar:
     """Which symbols may follow which, for a vocabulary whose id i is the symbol names[i], such as "(NP", ")NP", "XX".
 
+    If the vocabulary has numbers instead of XX, words are numbered: the next one is let out with its own number alone.
     A tree has at most `cap` symbols, the end token among them. Other symbols, and brackets that lack their partner,
     are never let out.
     """
@@ -98,23 +99,27 @@ class Grammar:
             raise DecodingError(f"chains: found {chains}, expected 1 or more")
         ids = {name: id for id, name in enumerate(names)}
         labels = [name[1:] for name in ids if name[:1] == "(" and f"){name[1:]}" in ids]
-        if WORD not in ids or not labels:
+        words = [name for name in names if is_word(name)]
+        self.numbers = 0 if words == [WORD] else len(words)
+        if sorted(words) != sorted(word_symbols(self.numbers)) or not labels:
             raise DecodingError(
                 f"vocabulary of {len(names)}: expected {WORD} and brackets such as (NP and )NP; "
                 "train the target vocabulary on linearised trees"
             )
         self.chains, self.cap = chains, cap
-        self.word = ids[WORD]
+        self.words = [ids[name] for name in word_symbols(self.numbers)]
         self.opens = {ids[f"({label}"]: i for i, label in enumerate(labels)}
         self.closes = {ids[f"){label}"]: i for i, label in enumerate(labels)}
         self.forbidden = self._table(len(names))
 
     def _table(self, vocab: int) -> Tensor:
-        """What each class of states forbids: row open + 2·word + 4·(1 + label to close); then the end alone."""
+        """What each class of states forbids: row open + 2·word + 4·(1 + label to close); then the end alone.
+
+        Which word may come depends on how many there are, so all of them are forbidden here: see `takes_word`.
+        """
         allowed = torch.zeros(4 * (1 + len(self.closes)) + 1, vocab, dtype=torch.bool)
         rows = torch.arange(len(allowed) - 1)
         allowed[:-1, list(self.opens)] = (rows % 2 == 1)[:, None]
-        allowed[:-1, self.word] = rows // 2 % 2 == 1
         for id, label in self.closes.items():
             allowed[:-1, id] = rows // 4 == 1 + label
         allowed[-1, EOS] = True
@@ -144,13 +149,17 @@ class Grammar:
 
     def after(self, prefix: Prefix, symbol: int) -> Prefix | None:
         """The prefix with one more symbol; none if no tree begins like that."""
-        if symbol == self.word:
-            return put_word(prefix)
+        if symbol in self.words:
+            return put_word(prefix) if symbol == self.next_word(prefix) else None
         if symbol in self.opens:
             return open_bracket(prefix, self.opens[symbol], self.chains)
         if symbol in self.closes and prefix.inner and prefix.inner.label == self.closes[symbol]:
             return close_bracket(prefix, self.chains)
         return None
+
+    def next_word(self, prefix: Prefix) -> int:
+        """The symbol of the next word."""
+        return self.words[prefix.words % len(self.words)]
 
     def leads(self, prefix: Prefix | None, words: int, room: int) -> bool:
         """Whether a tree over exactly `words` words begins with the prefix and ends within `room` more symbols."""
@@ -163,7 +172,7 @@ class Grammar:
         return fits and inner.needs(self.chains) <= left
 
     def choice(self, prefix: Prefix | None, words: int, room: int) -> int:
-        """The row of `forbidden` that holds after the prefix."""
+        """The row of `forbidden` that holds after the prefix, but for the next word."""
         if prefix is None:
             return 0
         if prefix.closed:
@@ -173,6 +182,11 @@ class Grammar:
         if prefix.inner and self.leads(close_bracket(prefix, self.chains), words, room - 1):
             row += 4 * (1 + prefix.inner.label)
         return row
+
+
+def takes_word(choice: int) -> bool:
+    """Whether a word may follow, by the row of `Grammar.forbidden`."""
+    return choice > 0 and choice // 2 % 2 == 1
 
 
 class WellFormed:
@@ -198,11 +212,15 @@ class WellFormed:
         length = tokens.shape[1]
         if length != self.length:
             self.length, self.before, self.known = length, self.known, {}
-        classes = []
-        for row, sentence in zip(tokens.tolist(), sentences.tolist(), strict=True):
-            words = self.words[sentence]
-            classes.append(self.grammar.choice(self.prefix(tuple(row)), words, self.grammar.limit(words) - length))
-        forbidden = self.grammar.forbidden[torch.tensor(classes, dtype=torch.long)]
+        grammar, classes, next_words = self.grammar, [], []
+        for number, (row, sentence) in enumerate(zip(tokens.tolist(), sentences.tolist(), strict=True)):
+            words, prefix = self.words[sentence], self.prefix(tuple(row))
+            classes.append(grammar.choice(prefix, words, grammar.limit(words) - length))
+            if prefix is not None and takes_word(classes[-1]):
+                next_words.append((number, grammar.next_word(prefix)))
+        forbidden = grammar.forbidden[torch.tensor(classes, dtype=torch.long)]
+        if next_words:
+            forbidden[torch.tensor(next_words).unbind(1)] = False
         return log_probs.masked_fill_(forbidden.to(log_probs.device), -torch.inf)
 
     def prefix(self, tokens: tuple[int, ...]) -> Prefix | None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from regard.data.corpus import Corpus, Loaded
 from regard.data.pairs import Pair
-from regard.data.treebank import statistics, to_pair
+from regard.data.treebank import statistics, to_pair, word_symbols
 from regard.data.trees import LoadedTrees, load_trees
 from regard.errors import DataError, ModelFormatError, RecipeError
 from regard.evaluation.parses import ParseScores, score_parses
@@ -45,9 +45,11 @@ class ParseJob:
 
     def learn(self, recipe: Recipe, loaded: LoadedTrees) -> Vocabularies:
         """Words are cut as the text section says; brackets are symbols of their own, whatever it says."""
-        pairs = pairs_of(loaded.training)
+        assert isinstance(recipe.task, ParseOptions)
+        numbers = recipe.task.numbers
+        pairs = pairs_of(loaded.training, numbers)
         words = learn([pair.source for pair in pairs], recipe.text, recipe.training.seed)
-        return Vocabularies(words, Symbols.learn(pair.target for pair in pairs))
+        return Vocabularies(words, Symbols.learn([*(pair.target for pair in pairs), " ".join(word_symbols(numbers))]))
 
     def read(self, folder: Path, recipe: Recipe) -> Vocabularies:
         found = read_vocabularies(folder, recipe)
@@ -62,8 +64,9 @@ class ParseJob:
         recipe = recipe.model_copy(update={"text": recipe.text.model_copy(update={"shared": False})})
         grammar = grammar_of(lexicon.target, chains=options.chains, cap=recipe.decoding.cap)
         refuse_unreachable(loaded, options.chains, grammar.most_words)
-        refuse_unknown(loaded, lexicon.target)
-        learning, report = translation(recipe, as_pairs(loaded), lexicon)
+        pairs = as_pairs(loaded, grammar.numbers)
+        refuse_unknown(pairs, lexicon.target)
+        learning, report = translation(recipe, pairs, lexicon)
         task = Parsing(learning, loaded.validation, grammar)
         text = fingerprint([*learning.data.pairs, *learning.validation.pairs])
         model = fresh_model(recipe, lexicon)
@@ -91,14 +94,14 @@ class ParseJob:
         )
 
 
-def as_pairs(loaded: LoadedTrees) -> Loaded:
+def as_pairs(loaded: LoadedTrees, numbers: int) -> Loaded:
     """The trees as a corpus of words and brackets."""
-    corpus = Corpus(pairs_of(loaded.training), 1.0, loaded.report.corpora[0].name)
-    return Loaded((corpus,), pairs_of(loaded.validation), loaded.report)
+    corpus = Corpus(pairs_of(loaded.training, numbers), 1.0, loaded.report.corpora[0].name)
+    return Loaded((corpus,), pairs_of(loaded.validation, numbers), loaded.report)
 
 
-def pairs_of(trees: Sequence[Tree]) -> list[Pair]:
-    return [to_pair(tree) for tree in trees]
+def pairs_of(trees: Sequence[Tree], numbers: int) -> list[Pair]:
+    return [to_pair(tree, numbers) for tree in trees]
 
 
 def refuse_unreachable(loaded: LoadedTrees, chains: int, most_words: int) -> None:
@@ -117,9 +120,9 @@ def refuse_unreachable(loaded: LoadedTrees, chains: int, most_words: int) -> Non
         )
 
 
-def refuse_unknown(loaded: LoadedTrees, brackets: Tokeniser) -> None:
+def refuse_unknown(loaded: Loaded, brackets: Tokeniser) -> None:
     """Labels that a vocabulary has not which another model brought: learned of its own, it has them all."""
-    for pair in pairs_of(loaded.training):
+    for pair in loaded.corpora[0].pairs:
         ids = brackets.encode(pair.target)
         if UNK in ids:
             unknown = pair.target.split()[ids.index(UNK)]

@@ -63,6 +63,7 @@ class ParseOptions(Section):
 
     kind: Literal["parse"] = "parse"
     chains: Annotated[int, Field(ge=1, le=50)] = 4  # constituents that may each be all that is in the one around it
+    numbers: Annotated[int, Field(ge=0, le=50)] = 0  # of words, in sentence and tree; then from 1 again. 0: XX for all
 
 
 TaskOptions = Annotated[

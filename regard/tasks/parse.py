@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from torch import nn
 
-from regard.data.treebank import unlinearise
+from regard.data.treebank import sentence_of, unlinearise
 from regard.decoding.grammar import Grammar
 from regard.decoding.options import SearchOptions
 from regard.decoding.within import search_within
@@ -34,7 +34,8 @@ def find_trees(
 
     The model reads round brackets as the treebank writes them, -LRB- and -RRB-; the words of the tree stay as given.
     """
-    sources = [vocabularies.source.encode(" ".join(words).translate(ESCAPES)) for words in sentences]
+    texts = [sentence_of(words, grammar.numbers).translate(ESCAPES) for words in sentences]
+    sources = [vocabularies.source.encode(text) for text in texts]
     found = search_within(model, sources, search, lambda part: grammar.over([len(sentences[i]) for i in part]))
     symbols = [vocabularies.target.decode(hypotheses[0].tokens).split() for hypotheses in found]
     return [unlinearise(row, words) for row, words in zip(symbols, sentences, strict=True)]

@@ -3,13 +3,23 @@
 import random
 import subprocess
 import sys
+import unicodedata
 from pathlib import Path
 
 import pytest
 from toy_trees import random_tree, treebank
 
 from regard.data.pairs import Pair
-from regard.data.treebank import normalise, outermost, plain, read_treebank, statistics, to_pair, unlinearise
+from regard.data.treebank import (
+    NUMBERS,
+    normalise,
+    outermost,
+    plain,
+    read_treebank,
+    statistics,
+    to_pair,
+    unlinearise,
+)
 from regard.errors import DataError
 from regard.evaluation.trees import read_tree, retag, write_tree
 
@@ -40,6 +50,17 @@ def test_a_tree_comes_back_from_its_symbols():
     for tree in trees:
         pair = to_pair(tree)
         assert retag(unlinearise(pair.target.split(), pair.source.split()), tree.tags) == tree
+        numbered = to_pair(tree, 5)
+        assert retag(unlinearise(numbered.target.split(), numbered.source.split()[1::2]), tree.tags) == tree
+
+
+def test_numbered_words_have_the_same_number_on_both_sides_and_symbols_are_linked_to_it():
+    pair = to_pair(read_tree(CAT), 3)
+    assert pair.source == "① the ② cat ③ sleeps ① ."
+    assert pair.target == "(S (NP ① ② )NP (VP ③ )VP ① )S"
+    assert pair.alignment == "0-0 0-1 0-2 2-3 4-4 4-5 4-6 6-7 6-8"
+    assert (len(NUMBERS), NUMBERS[0], NUMBERS[-1]) == (50, "①", "㊿")
+    assert [unicodedata.numeric(number) for number in NUMBERS] == list(range(1, 51))
 
 
 def test_a_normalised_tree_stays_as_it_is():

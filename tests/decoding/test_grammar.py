@@ -8,7 +8,7 @@ import torch
 from toy_decoders import toy, toy_memory
 
 from regard.data.treebank import WORD, unlinearise
-from regard.decoding.grammar import Grammar, Prefix
+from regard.decoding.grammar import Grammar, Prefix, takes_word
 from regard.decoding.options import SamplingOptions, SearchOptions
 from regard.decoding.sampling import sample
 from regard.decoding.search import Adjust, beam_search
@@ -94,6 +94,24 @@ def test_what_is_let_out_are_the_beginnings_of_trees_and_nothing_else(words, lab
         tokens = torch.tensor(rows, dtype=torch.long).view(len(rows), t)
         out = rule(torch.zeros(len(rows), len(names)), tokens, torch.zeros(len(rows), dtype=torch.long))
         assert [set(line.isfinite().nonzero().flatten().tolist()) for line in out] == [follow[row] for row in rows]
+
+
+def test_a_numbered_word_is_let_out_with_its_own_number_and_after_the_last_the_first_comes_again():
+    names = [*NAMES, "②", "(A", "①", ")A", "③"]
+    grammar = Grammar(names)
+    assert grammar.numbers == 3
+    rule, row = grammar.over([5]), [names.index("(A")]
+    for number in ("①", "②", "③", "①", "②"):
+        out = rule(torch.zeros(1, len(names)), torch.tensor([row]), torch.tensor([0]))
+        assert [names[id] for id in grammar.words if out[0, id].isfinite()] == [number]
+        row.append(names.index(number))
+    wrong = rule(torch.zeros(1, len(names)), torch.tensor([[*row[:2], names.index("③")]]), torch.tensor([0]))
+    assert not wrong.isfinite().any()
+
+
+def test_numbers_must_all_be_there():
+    with pytest.raises(DecodingError, match="expected XX"):
+        Grammar([*NAMES, "①", "③", "(A", ")A"])
 
 
 def test_what_is_let_out_keeps_the_models_probability():
@@ -206,7 +224,9 @@ def test_who_always_opens_always_writes_or_always_closes_comes_to_an_end(order):
     wishes, words = [["(A", "XX", ")A"][i] for i in order], 60
     prefix, symbols = Prefix(), []
     while not prefix.closed:
-        allowed = ~grammar.forbidden[grammar.choice(prefix, words, grammar.limit(words) - len(symbols))]
+        choice = grammar.choice(prefix, words, grammar.limit(words) - len(symbols))
+        allowed = ~grammar.forbidden[choice]
+        allowed[names.index(WORD)] = takes_word(choice)
         symbols.append(next(wish for wish in wishes if allowed[names.index(wish)]))
         prefix = grammar.after(prefix, names.index(symbols[-1]))
     tree = unlinearise(symbols, ["w"] * words)
