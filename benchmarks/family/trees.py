@@ -44,7 +44,7 @@ def parse(bench: Bench) -> Found:
         figures |= judged(bench, name, model, gold)
     figures["parse_well_formed"] = min(figures.pop(f"parse_well_formed_{name}") for name in models)
     notes = (
-        f"recipes/{RECIPE.name}, and --preset {RNN} from the same trees with the same text, loss and search, "
+        f"recipes/{RECIPE.name}, and --preset {RNN} from the same trees with the same symbols, loss and search, "
         f"{bench.budget or length} each; F1 in per cent on the {figures.pop('sentences'):,.0f} trees of {gold.name}, "
         "which the recipe validates with; no weights are chosen by them. Well-formed: per cent of the trees, of the "
         "model that has fewer."
@@ -57,18 +57,18 @@ def parse(bench: Bench) -> Found:
     return Found(figures, sum(model.minutes for model in models.values()), notes)
 
 
-SAME = ("text", "loss", "decoding")  # sections of the recipe that are not about its model
+SAME = ("task", "text", "loss", "decoding")  # sections of the recipe that are not about its model
 
 
 def rnn_words() -> list[Word]:
-    """The attention RNN of the line-up, sized for the trees, with the recipe's words, loss and search."""
+    """The attention RNN of the line-up, sized for the trees, with the recipe's symbols, words, loss and search."""
     trees = recipe_of(RECIPE).data.trees
     assert trees is not None
     files = [("--trees", path) for path in trees.files] + [("--valid-trees", path) for path in trees.valid]
     words: list[Word] = [word for option, path in files for word in (option, str(path))]
     tree = read_tree(RECIPE)
-    same = [f"{section}.{key}={value}" for section in SAME for key, value in tree.get(section, {}).items()]
-    settings = [word for setting in same for word in ("--set", setting)]
+    same = [(section, key, value) for section in SAME for key, value in tree.get(section, {}).items() if key != "kind"]
+    settings = [word for section, key, value in same for word in ("--set", f"{section}.{key}={value}")]
     return [*words, "--preset", RNN, *settings]
 
 

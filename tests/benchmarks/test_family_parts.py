@@ -2,6 +2,7 @@
 
 import gzip
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -98,12 +99,11 @@ def test_both_parsers_have_the_same_trees_time_and_search(tmp_path):
     assert (options["--trees"], options["--valid-trees"]) == tuple(
         str(files[0]) for files in (recipe.data.trees.files, recipe.data.trees.valid)
     )
-    settings = [word for word in typed.commands[1] if word.startswith(("decoding.", "text.", "loss."))]
-    rnn = parse(
-        Request(budget=options["--budget"], settings=settings).tree() | {"data": {"trees": {"files": ["t"]}}}, "rnn"
-    )
+    settings = [word for word in typed.commands[1] if word.startswith(("decoding.", "task.", "text.", "loss."))]
+    files = tuple(map(Path, (options["--trees"],)))
+    rnn = parse(Request(trees=files, budget=options["--budget"], settings=settings).tree(), "rnn")
     assert (rnn.training.budget, rnn.decoding) == (recipe.training.budget, recipe.decoding)
-    assert (rnn.text, rnn.loss) == (recipe.text, recipe.loss)
+    assert (rnn.task, rnn.text, rnn.loss) == (recipe.task, recipe.text, recipe.loss)
 
 
 def test_a_quick_look_gives_both_parsers_the_same_time(tmp_path):
