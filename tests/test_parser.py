@@ -15,6 +15,7 @@ from regard.errors import DataError, DecodingError, ModelFormatError, RecipeErro
 from regard.evaluation.trees import read_tree, write_tree
 from regard.explainer import Asked, load_explainer
 from regard.parser import load_parser
+from regard.recipe.folder import read_recipe
 from regard.run import Request, run
 
 SETTINGS = (
@@ -136,8 +137,11 @@ def test_numbered_words_are_learned_parsed_explained_and_begun_with(short, tmp_p
     (found,) = load_explainer(asked.out).explain(sentence, Asked())
     assert found.source.text == "① the ② -LRB- ③ cat ① -RRB- ② sees"
     assert unlinearise(found.target.text.split(), sentence.split()) == tree
-    run(replace(short, start=asked.out, settings=("training.validations=0",), out=tmp_path / "again"))
-    assert load_parser(tmp_path / "again").grammar.numbers == 3
+    for name, borrowed in (("begun", {"start": asked.out}), ("words", {"vocabulary": asked.out})):
+        own = ("training.validations=0",) if name == "begun" else short.settings
+        run(replace(short, **borrowed, settings=own, out=tmp_path / name))
+        assert load_parser(tmp_path / name).grammar.numbers == 3
+        assert read_recipe(tmp_path / name).task.numbers == 3
 
 
 # ---------------------------------------------------------------- the directory and the command
@@ -149,7 +153,7 @@ def test_a_tree_is_explained_as_the_brackets_that_the_parser_wrote(folder, parse
     assert {block.kind for block in best.attention} == {"encoder", "decoder", "cross"}
     (given,) = looking.explain(SENTENCE, Asked(target=best.target.text))
     assert (given.steps, given.score, given.attention) == (best.steps, best.score, best.attention)
-    assert looking.explain("the (dog)", Asked())[0].source.text == "the -LRB-dog-RRB-"
+    assert looking.explain("the (dog)", Asked())[0].source.text == "① the ② -LRB-dog-RRB-"
     with pytest.raises(DecodingError, match=r"text 'a a .* words, expected at most 67"):
         looking.explain("a " * 68, Asked())
 

@@ -64,6 +64,8 @@ class ParseJob:
         recipe = recipe.model_copy(update={"text": recipe.text.model_copy(update={"shared": False})})
         grammar = grammar_of(lexicon.target, chains=options.chains, cap=recipe.decoding.cap)
         refuse_unreachable(loaded, options.chains, grammar.most_words)
+        # So it is with numbers, where the vocabulary is another model's.
+        recipe = recipe.model_copy(update={"task": options.model_copy(update={"numbers": grammar.numbers})})
         pairs = as_pairs(loaded, grammar.numbers)
         refuse_unknown(pairs, lexicon.target)
         learning, report = translation(recipe, pairs, lexicon)

@@ -39,6 +39,7 @@ class Preset:
 
     model: Callable[[Size], Tree]
     optimiser: str
+    attends: bool = True  # to its source, so that a head can be taught where to look
 
     def learning_rate(self, size: Size) -> float:
         return PACES[self.optimiser] * size.learning_rate
@@ -107,13 +108,13 @@ def convs2s(size: Size) -> Tree:
 
 
 LINEUP = {
-    "rnn": Preset(plain, "adamw"),
+    "rnn": Preset(plain, "adamw", attends=False),
     "simple-attention": Preset(simple, "adamw"),
     "parameterised-attention": Preset(parameterised, "adamw"),
     "bidirectional-gru": Preset(recurrent, "adamw"),
     "gnmt": Preset(lambda size: deep(size, "residual"), "adamw"),
     "deep-att": Preset(lambda size: deep(size, "fast-forward"), "adamw"),
-    "bytenet": Preset(bytenet, "muon"),
+    "bytenet": Preset(bytenet, "muon", attends=False),
     "convs2s": Preset(convs2s, "adamw"),
     "moe": Preset(mixture, "muon"),
     "transformer": Preset(transformer, "muon"),

@@ -6,6 +6,7 @@ import pytest
 
 from regard.data.pairs import Pair
 from regard.errors import RecipeError
+from regard.explaining.alignment import attention_sizes
 from regard.models.interface import parameters
 from regard.recipe.build import build
 from regard.recipe.folder import refuse_impossible
@@ -13,6 +14,7 @@ from regard.recipe.lineup import LINEUP
 from regard.recipe.models import ByteNetOptions, ConvS2SOptions, RecurrentOptions, TransformerOptions
 from regard.recipe.presets import choose, choose_parser
 from regard.recipe.recipe import MODELS, overlay, parse
+from regard.tasks.guiding import refuse_unteachable
 
 DATA = {"data": {"corpora": [{"tsv": "x"}]}}
 COUNTS = [1, 4_999, 5_000, 50_000, 100_000, 300_000, 1_000_000]
@@ -87,6 +89,17 @@ def test_more_trees_never_choose_a_smaller_parser(name):
     for smaller, larger in pairwise(recipes):
         assert smaller.model.width <= larger.model.width
         assert smaller.model.dropout >= larger.model.dropout
+
+
+@pytest.mark.parametrize("name", LINEUP)
+def test_a_parser_is_guided_where_it_has_attention(name):
+    asked = {"task": {"kind": "parse"}, "data": {"trees": {"files": ["x"]}}}
+    recipe = parse(overlay(choose_parser(100, name), asked), "here")
+    model = build(recipe.model, 20, 20, shared=False, seed=1)
+    assert (recipe.loss.guided > 0) == bool(attention_sizes(model)) == LINEUP[name].attends
+    if recipe.loss.guided:
+        refuse_unteachable(model, recipe.loss)
+    assert recipe.task.numbers == 50
 
 
 def test_an_unknown_preset_is_answered_with_the_nearest_or_all():
