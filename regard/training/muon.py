@@ -15,17 +15,30 @@ TALL = 8  # sides in a greater ratio make a table of tokens, not a map between l
 QUINTIC = (3.4445, -4.7750, 2.0315)  # coefficients that pull singular values towards 1 fastest; Jordan et al. 2024
 
 
-def orthogonal(matrix: Float[Tensor, "m n"], rounds: int = 5) -> Float[Tensor, "m n"]:
-    """U Vᵀ of the matrix U S Vᵀ, nearly: X ← a X + b (X Xᵀ) X + c (X Xᵀ)² X brings every singular value near 1.
-
-    In float32: torch.optim.Muon rounds to bfloat16, which a CPU without its instructions computes very slowly.
-    """
+def quintic(gram: Float[Tensor, "m m"]) -> Float[Tensor, "m m"]:
+    """p(G) = a + b G + c G²."""
     a, b, c = QUINTIC
+    found = torch.addmm(gram, gram, gram, beta=b, alpha=c)
+    found.diagonal().add_(a)
+    return found
+
+
+def orthogonal(matrix: Float[Tensor, "m n"], rounds: int = 5) -> Float[Tensor, "m n"]:
+    """U Vᵀ of the matrix U S Vᵀ, nearly: X ← p(X Xᵀ) X with p(G) = a + b G + c G² brings every singular value near 1.
+
+    A round makes p(G) G p(G) of G = X Xᵀ, and all p(G) commute: rounds go on in the small square G, and X is met twice.
+    For X four times as wide as high this takes 0.57 of the time that X itself in every round would take, for a square
+    one 1.25. In float32: torch.optim.Muon rounds to bfloat16, which a CPU without its instructions computes slowly.
+    """
     x = matrix / (matrix.norm() + 1e-7)
     wide: Tensor = x if x.shape[0] <= x.shape[1] else x.mT  # the product X Xᵀ is then the smaller one
-    for _ in range(rounds):
-        gram = wide @ wide.mT
-        wide = torch.addmm(wide, torch.addmm(gram, gram, gram, beta=b, alpha=c), wide, beta=a)
+    gram = wide @ wide.mT
+    factor = product = quintic(gram)
+    for _ in range(rounds - 1):
+        gram = factor @ (gram @ factor)
+        factor = quintic(gram)
+        product = factor @ product
+    wide = product @ wide
     return wide if x.shape[0] <= x.shape[1] else wide.mT
 
 

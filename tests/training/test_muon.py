@@ -4,7 +4,7 @@ from torch import nn
 from toy_task import Toy, toy_model
 
 from regard.errors import ModelFormatError
-from regard.training.muon import Muon, hidden_matrices, orthogonal
+from regard.training.muon import QUINTIC, Muon, hidden_matrices, orthogonal
 from regard.training.optimiser import build_optimisers, moments, restore_moments
 from regard.training.options import TrainingOptions
 
@@ -20,6 +20,25 @@ def test_every_singular_value_comes_near_one_and_the_directions_stay(shape):
     values = (u.mT @ found @ vt.mT).diagonal()
     assert ((values > 0.6) & (values < 1.3)).all()
     torch.testing.assert_close(u * values @ vt, found)
+
+
+def round_by_round(x, rounds):
+    a, b, c = QUINTIC
+    x = x / (x.norm() + 1e-7)
+    for _ in range(rounds):
+        x = a * x + b * x @ x.mT @ x + c * x @ x.mT @ x @ x.mT @ x
+    return x
+
+
+@pytest.mark.parametrize("shape", [(48, 48), (16, 96), (96, 16)])
+@pytest.mark.parametrize("powers", [0, 2, 6])  # of ten, between the largest and the smallest singular value
+def test_rounds_in_the_gram_matrix_are_rounds_in_the_matrix(shape, powers):
+    torch.manual_seed(2)
+    u, s, vt = torch.linalg.svd(torch.randn(shape, dtype=torch.double), full_matrices=False)
+    matrix = u * torch.logspace(0, -powers, len(s), dtype=torch.double) @ vt
+    expected = round_by_round(matrix, 5)
+    torch.testing.assert_close(orthogonal(matrix), expected)
+    torch.testing.assert_close(orthogonal(matrix.float()).double(), expected, rtol=0, atol=1e-3)
 
 
 def test_only_maps_between_layers_are_orthogonalised():
