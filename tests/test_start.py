@@ -130,6 +130,16 @@ def turn_classes(start, path):
     write_manifest(path, {})
 
 
+def test_a_classifier_of_pairs_begins_with_the_encoder_of_a_masked_model(requests, models, tmp_path):
+    start, rows = models("masked"), [(text, text[::-1], label) for text, label in records(60, 3)]
+    file = write_records(tmp_path / "pairs.tsv", rows, ("one", "other", "label"))
+    columns = {"text_column": "one", "second_column": "other", "label_column": "label"}
+    _, prepared = begin(Request(labelled=file, **columns, start=start, settings=STILL, out=tmp_path / "m", quiet=True))
+    shared = [name for name in weights(prepared.model) if name.startswith("encoder.")]
+    assert len(shared) > 5
+    assert all(torch.equal(*of_start(name, start, prepared)) for name in shared)
+
+
 def test_other_classes_get_an_output_layer_of_their_own(requests, models, tmp_path):
     start = models("classify")
     rows = [(text, f"{label}{len(text) % 2}") for text, label in records(60, 2)]
