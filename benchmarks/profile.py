@@ -24,7 +24,7 @@ from regard.decoding.bulk import translate
 from regard.decoding.options import SearchOptions
 from regard.models.interface import SequenceToSequence
 from regard.native.inference import Native, native
-from regard.native.update import adamw
+from regard.native.update import Learners, gather
 from regard.recipe.inference import for_inference
 from regard.training.events import Stepped
 from regard.training.loop import train
@@ -57,6 +57,7 @@ COMPILED = {  # scopes whose own time is that of a compiled function
     "Turned": ELEMENTWISE,
     "TurnedBackward": ELEMENTWISE,
     "adamw": OPTIMISER,
+    "gather": OPTIMISER,
 }
 NATIVE = {  # what `Native` does, each in a scope of its name while it is watched
     "product": MATMUL,
@@ -173,7 +174,10 @@ def measure(shape: Shape = FULL) -> dict[str, float]:
     """Shares of a step of the real training loop, and of a beam search over a batch of sentences."""
     with tempfile.TemporaryDirectory() as folder:
         events = train(model(shape), task(shape), OPTIONS, folder=Path(folder), width=shape.model.width)
-        with patch("regard.training.adam.adamw", scope("adamw", adamw)):
+        with (
+            patch.object(Learners, "take", scope("adamw", Learners.take)),
+            patch("regard.training.crew.gather", scope("gather", gather)),
+        ):
             step = measured("profile, training", lambda: next(e for e in events if isinstance(e, Stepped)), by_modules)
     speaker = for_inference(shape.model, model(shape).eval())
     sources = [example.source.tolist() for example in examples(SENTENCES, shape.vocabulary, seed=2)]
