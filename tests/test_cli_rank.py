@@ -115,6 +115,16 @@ def test_judges_share_a_file_and_a_report_reads_several(rank, regard, files):
     assert report.out == both.out
 
 
+def test_judges_without_a_name_are_one_for_each_file(rank, regard, files):
+    """The same file twice stands for two people who agree."""
+    rank(*["1"] * MOST, out="one")
+    alone = json.loads(regard("rank", "--report", files / "one", "--json").out)
+    twice = json.loads(regard("rank", "--report", files / "one", "--report", files / "one", "--json").out)
+    assert (alone["judges"], twice["judges"]) == (1, 2)
+    wins = [{one["system"]: one["better"] for one in found["systems"]} for found in (alone, twice)]
+    assert wins[1] == {system: 2 * count for system, count in wins[0].items()}
+
+
 def test_the_sentences_are_drawn_by_the_seed(rank, files):
     few = rank(*["1"] * MOST, more=("--sentences", 2))
     assert few.lines[0].startswith("2 sentences")

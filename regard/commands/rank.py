@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -39,8 +39,9 @@ class RankRequest:
 
 
 def report(files: Sequence[Path], *, as_json: bool) -> None:
-    """The ranking that the judgements of all files give."""
-    show([one for path in files for one in read_judgements(path)], as_json=as_json)
+    """The ranking that the judgements of all files give. Who gave no name is another person in every file."""
+    judged = [(one, f"file {number}") for number, path in enumerate(files, 1) for one in read_judgements(path)]
+    show([one if one.judge else replace(one, judge=nameless) for one, nameless in judged], as_json=as_json)
 
 
 def rank_systems(request: RankRequest) -> None:

@@ -5,6 +5,8 @@ from pathlib import Path
 
 from regard.evaluation.by_length import by_length
 from regard.evaluation.scores import bleu
+from regard.evaluation.significance import LUCK
+from regard.evaluation.widening import chance_of_no_growth
 from regard.explaining.chart import Point, Series
 from regard.explaining.study_page import Contents, Figure, Table
 from regard.studies.ladder import chances, ladder_of, rung, rung_figures
@@ -21,6 +23,7 @@ ROWS = (
 LADDER = (WITHOUT, WITH, "transformer")
 BOUNDS = (7, 9, 11, 13, 15, 18, 22)
 PARTS = ("short", "middle", "long")
+WIDER = "gap_long over gap_short: p"
 
 
 def thirds(sources: Sequence[str]) -> list[list[int]]:
@@ -40,13 +43,19 @@ def gap(better: Sequence[str], worse: Sequence[str], references: Sequence[str], 
 
 
 def gaps(results: Sequence[Result], test: TestSet) -> dict[str, float]:
-    """gap_short, gap_middle, gap_long: with attention minus without, all else equal, on each third of the test set."""
+    """gap_short, gap_middle, gap_long: with attention minus without, all else equal, on each third of the test set.
+
+    And how likely the gap is no larger on long sentences than on short ones.
+    """
     found = by_name(results)
     if WITH not in found or WITHOUT not in found or len(test.sources) < len(PARTS):
         return {}
     outputs = found[WITH].outputs, found[WITHOUT].outputs
-    parts = zip(PARTS, thirds(test.sources), strict=True)
-    return {f"gap_{part}": gap(*outputs, test.references, inside) for part, inside in parts}
+    parts = dict(zip(PARTS, thirds(test.sources), strict=True))
+    return {
+        **{f"gap_{part}": gap(*outputs, test.references, inside) for part, inside in parts.items()},
+        WIDER: chance_of_no_growth(*reversed(outputs), test.references, parts["short"], parts["long"]),
+    }
 
 
 def report(results: Sequence[Result], test: TestSet, plan: Plan, rows: Path) -> Report:
@@ -62,7 +71,8 @@ def report(results: Sequence[Result], test: TestSet, plan: Plan, rows: Path) -> 
             *how(plan, results),
             f"The gap is BLEU of {WITH} minus BLEU of {WITHOUT}: the same bidirectional encoder and the same cells, "
             "with additive attention and input feeding, and without. Short and long are the thirds of the test "
-            "sentences with the fewest and the most source words.",
+            "sentences with the fewest and the most source words. Its p: how often, with the sentences of both thirds "
+            "drawn anew, the gap is no larger on the long ones (bootstrap).",
         ),
     )
     return Report({**found, **row_figures(results), **rung_figures(ladder)}, contents)
@@ -72,11 +82,15 @@ def findings(found: dict[str, float], test: TestSet) -> tuple[str, ...]:
     if not found:
         return ()
     limits = [[len(test.sources[i].split()) for i in inside] for inside in thirds(test.sources)]
-    grows = "grows" if found["gap_long"] > found["gap_short"] else "does not grow"
+    if found["gap_long"] > found["gap_short"]:
+        grows = "grows"
+        chance = f" (p = {found[WIDER]:.3f}{', which may be chance' if found[WIDER] >= LUCK else ''})"
+    else:
+        grows, chance = "does not grow", ""
     return (
         f"Attention adds {found['gap_short']:.2f} BLEU on the shortest third ({min(limits[0])} to {max(limits[0])} "
         f"words) and {found['gap_long']:.2f} on the longest ({min(limits[2])} to {max(limits[2])} words): the gap "
-        f"{grows} with the length of the source.",
+        f"{grows} with the length of the source{chance}.",
     )
 
 

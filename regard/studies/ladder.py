@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from regard.evaluation.significance import paired
+from regard.evaluation.significance import LUCK, paired
 from regard.explaining.study_page import Table
 from regard.studies.report import TestSet, by_name
 from regard.studies.rows import Result
@@ -23,7 +23,8 @@ class Rung:
     @property
     def sentence(self) -> str:
         said = "is better than" if self.gain > 0 else "is not better than"
-        return f"{self.upper} {said} {self.lower}: {self.gain:+.2f} BLEU, p = {self.randomisation:.4f}"
+        chance = ", which may be chance" if self.gain > 0 and self.randomisation >= LUCK else ""
+        return f"{self.upper} {said} {self.lower}: {self.gain:+.2f} BLEU, p = {self.randomisation:.4f}{chance}"
 
     def cells(self) -> tuple[str, ...]:
         p = (f"{self.bootstrap:.4f}", f"{self.randomisation:.4f}")

@@ -70,7 +70,7 @@ def report(results: Sequence[Result], _test: TestSet, plan: Plan, rows: Path) ->
     )
     figures = {f"{name}: gain": gain for name, gain in gains.items() if name != BASE}
     unseen = {name: value for name, value in row_figures(results).items() if ": test" not in name}
-    return Report(figures | unseen, contents)
+    return Report(figures | unseen, contents, unsaid=("outputs", "test_bleu", "test_chrf"))
 
 
 def findings(gains: Mapping[str, float]) -> tuple[str, ...]:

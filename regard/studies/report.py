@@ -38,10 +38,14 @@ def read_test(texts: Texts) -> TestSet:
 
 @dataclass(frozen=True)
 class Report:
-    """`figures` are for programs, named "row: column" or simply by a name; `contents` for people."""
+    """`figures` are for programs, named "row: column" or simply by a name; `contents` for people.
+
+    `unsaid` is known of every row and told of none.
+    """
 
     figures: dict[str, float]
     contents: Contents
+    unsaid: tuple[str, ...] = ("outputs",)
 
 
 def overview(results: Sequence[Result]) -> Table:
@@ -74,7 +78,8 @@ def learning_curves(results: Sequence[Result], rows: Path) -> Figure:
         points = [(event.seconds / 60, event.scores["perplexity"]) for event in seen]
         notes = [Point(x, y, f"{result.name} · {x:.1f} min · PPL {y:.2f}") for x, y in points]
         series.append(Series(result.name, tuple(notes)))
-    most = 4 * min(result.dev_perplexity for result in results)  # the first validations would flatten all others
+    final = [result.dev_perplexity for result in results]
+    most = max(4 * min(final), 1.2 * max(final))  # the first validations would flatten all others
     cut = (Series(line.name, tuple(p for p in line.points if p.y <= most)) for line in series)
     return Figure("dev perplexity", tuple(cut), "minutes of training")
 
@@ -94,7 +99,7 @@ def how(plan: Plan, results: Sequence[Result]) -> tuple[str, ...]:
 
 
 def write_report(out: Path, name: str, report: Report, results: Sequence[Result], command: str) -> None:
-    """The three files, each whole or not there. The results of the rows stand in the JSON without their outputs."""
+    """The three files, each whole or not there."""
     facts: dict[str, Any] = {
         "command": command,
         "commit": commit(),
@@ -104,7 +109,7 @@ def write_report(out: Path, name: str, report: Report, results: Sequence[Result]
     }
     figures = {key: rounded(value) for key, value in report.figures.items()}
     notes = " ".join((*report.contents.findings, *report.contents.notes))
-    rows = [{key: value for key, value in asdict(result).items() if key != "outputs"} for result in results]
+    rows = [{key: value for key, value in asdict(result).items() if key not in report.unsaid} for result in results]
     content = {**facts, "figures": figures, "notes": notes, "rows": rows}
     shown = {key: str(value) for key, value in facts.items()}
     write_atomically(out / f"study-{name}.json", json.dumps(content, indent=2, ensure_ascii=False) + "\n")

@@ -69,6 +69,7 @@ def test_the_report_says_whether_the_gap_grows(results, tmp_path):
     assert "(1 to 1 words)" in report.contents.findings[0]
     assert f"{bottleneck.WITH} is better than {bottleneck.WITHOUT}" in report.contents.findings[1]
     assert 0 < report.figures[f"{bottleneck.WITH} over {bottleneck.WITHOUT}: p"] <= 1
+    assert report.figures["gap_long over gap_short: p"] == 0.0
     lines = report.contents.figures[0].series
     assert [line.name for line in lines] == [bottleneck.WITH, bottleneck.WITHOUT]
     assert [(point.x, round(point.y)) for point in lines[0].points] == [

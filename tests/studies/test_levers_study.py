@@ -1,5 +1,7 @@
 """What lifts quality: one thing at a time, judged by the dev set."""
 
+import json
+
 import torch
 from made_up import result
 
@@ -8,7 +10,7 @@ from regard.recipe.build import build
 from regard.recipe.presets import choose
 from regard.recipe.recipe import parse, with_settings
 from regard.studies import levers
-from regard.studies.report import TestSet
+from regard.studies.report import TestSet, write_report
 from regard.studies.rows import MULTI30K, Plan
 
 TEST = TestSet(["a"], ["a"])
@@ -41,6 +43,14 @@ def test_levers_stand_by_what_they_add_on_the_dev_set(tmp_path):
     assert found.contents.findings == ("r-drop adds 1.25 BLEU to the default.",)
     assert found.figures["adamw: gain"] == -1.0
     assert not [name for name in found.figures if "test" in name]
+
+
+def test_the_test_set_is_not_told_of(tmp_path):
+    base = result("base")
+    write_report(tmp_path, "levers", told(base, rows=tmp_path), [base], "regard study levers")
+    assert json.loads((tmp_path / "study-levers.json").read_text())["rows"][0]["dev_bleu"] == 30.0
+    for path in tmp_path.glob("study-levers.*"):
+        assert "test_" not in path.read_text()
 
 
 def test_levers_that_add_nothing_are_told_so(tmp_path):
