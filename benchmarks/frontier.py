@@ -58,8 +58,7 @@ class Way:
 
     def go(self) -> None:
         decoding.turn(self.player, self.beam, self.test, self.measured)
-        held = sum(status(pid).get("VmRSS", 0) for pid in descendants(self.player.process.pid))
-        self.memory = max(self.memory, held)
+        self.memory = sum(status(pid).get("VmHWM", 0) for pid in descendants(self.player.process.pid))
 
 
 def size_of(path: Path) -> int:
@@ -74,6 +73,8 @@ def measure(models: Mapping[str, Path], texts: Sequence[str], references: Sequen
     asked = [(who, peer) for who in tests for peer in decoding.peers(tests[who], work, ENGINES, work / who)]
     workers = f"{max(decoding.forms())[0]}×1"
     asked = [(who, peer) for who, peer in asked if peer.name.endswith(workers)]
+    if f"{SHORTLIST} {workers}" not in [peer.name for who, peer in asked if who == STUDENT]:
+        raise SystemExit(f"{models[STUDENT]}: has no shortlist, by which it is to be compared; train it with one")
     with players([peer for _, peer in asked], work / "logs") as started:
         ways = []
         for (who, peer), player in zip(asked, started, strict=True):
@@ -133,8 +134,9 @@ NOTES = (
     "of its own; they take turns, in an order that alternates. Medians of {rounds} rounds after a first; the ratio is "
     "the median over the rounds, for as many words. Everybody is timed from text to text, with the length penalty of "
     "the model's own recipe. Choices were made on the dev set. {learned} One worker with one thread for each core. "
-    "Files: what one has to carry along. Memory: resident, all workers together, pages that they share counted in "
-    "each. The path of the student that is compared was named beforehand: {path}."
+    "Files: what one has to carry along. Memory: the most that was resident, all workers together, pages that they "
+    "share counted in each; both beams are of one process, so of both the larger. The path of the student that is "
+    "compared was named beforehand: {path}."
 )
 
 
@@ -159,6 +161,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     path = find(ways, PATH).name
     notes = NOTES.format(test=names[0].partition(".")[0], rounds=ROUNDS, path=path, learned=learned(models))
     asked = [word for who, model in models.items() for word in (f"--{who}", os.path.relpath(model, ROOT))]
+    asked += ["--set", chosen.corpus]
     command = " ".join(["python -m benchmarks.frontier", *asked])
     content = write("frontier", Result(command, (time.perf_counter() - began) / 60, found, notes), chosen.out)
     write_atomically(

@@ -85,7 +85,8 @@ def distilled(bench: Bench) -> Figures:
     teacher, out = bench.model(SEEDS[0]), bench.work / "distilled"
     source, target = (bench.data / name for name in bench.there.corpus.train)
     words = ("--source", source, "--target", target, "--keep-original", *bench.there.validation())
-    quality.regard("distil", teacher, *words, "--preset", "transformer", "--budget", BUDGET, "--out", out)
+    if not (out / "student" / MANIFEST).exists():
+        quality.regard("distil", teacher, *words, "--preset", "transformer", "--budget", BUDGET, "--out", out)
     return compared("learned from a teacher's translations too", bench.dev(out / "student"), bench.dev(teacher))
 
 

@@ -28,10 +28,12 @@ from benchmarks.results import RESULTS, ROOT, Result, page, write
 from regard.data.readers import read_lines
 from regard.evaluation.scores import Score, bleu, bleu_lowercased, measure
 from regard.files import MANIFEST, write_atomically
+from regard.studies.provenance import commit
 
 WORK = ROOT / ".bench" / "quality"
 BEAM = "5"
 SHOWN = 20  # outputs on the page
+COMMIT = "commit.txt"  # beside a model: the code that began to train it
 
 
 @dataclass(frozen=True)
@@ -145,6 +147,9 @@ def train_seed(trial: Trial, seed: int) -> Path:
     model = trial.model(seed)
     if (model / MANIFEST).exists():
         return model
+    begun = trial.folder / f"seed-{seed}" / COMMIT
+    if not begun.exists():
+        write_atomically(begun, commit() + "\n")
     if trial.teachers:
         there, back = (train_seed(one, seed) for one in trial.teachers)
         words = (*trial.files("train"), "--keep-original", *trial.validation(), "--preset", "transformer")
@@ -173,12 +178,13 @@ def finish_seed(trial: Trial, seed: int) -> dict[str, Any]:
     if noted.exists():
         found: dict[str, Any] = json.loads(noted.read_bytes())
         return found
-    model = train_seed(trial, seed)
+    model, begun = train_seed(trial, seed), trial.folder / f"seed-{seed}" / COMMIT
     began = time.monotonic()
     found = {
         "seed": seed,
         "minutes": minutes(trial, seed),
         "steps": json.loads((model / MANIFEST).read_bytes())["steps"],
+        "commit": begun.read_text().strip() if begun.exists() else "unknown",
         "dev": scored(trial, model, "valid"),
         "test": scored(trial, model, "test"),
     }
@@ -236,7 +242,8 @@ def run(trial: Trial, seeds: Sequence[int], command: str, results: Path = RESULT
     agree(trial)
     found = [finish_seed(trial, seed) for seed in seeds]
     notes = (
-        f"{trial.how}, seeds {', '.join(map(str, seeds))}; beam {BEAM} "
+        f"{trial.how}, seeds {', '.join(map(str, seeds))}, whose training began at commit "
+        f"{', '.join(dict.fromkeys(one['commit'] for one in found))}; beam {BEAM} "
         f"on {Path(trial.corpus.test[0]).name.partition('.')[0]}. Choices were made on the dev set. minutes: training "
         "alone, the mean over the seeds. bleu_cased: sacreBLEU as it is; bleu_lc_tok: lowercased, punctuation "
         "normalised, Moses tokens, as the Multi30k papers report. "

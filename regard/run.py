@@ -17,7 +17,7 @@ from regard.jobs.interface import Prepared, Verdict
 from regard.jobs.table import job
 from regard.recipe.folder import DATA, FILM, LOG, RECIPE, Lexicon, read_recipe, write_recipe, write_weights
 from regard.recipe.presets import choose
-from regard.recipe.recipe import Recipe, overlay, parse
+from regard.recipe.recipe import Recipe, Tree, overlay, parse
 from regard.recipe.starting import gentler, noted, open_start, refuse_unlike, start_again, start_from
 from regard.report import write_report
 from regard.request import Request, text_of
@@ -28,6 +28,8 @@ from regard.training.film import Film
 from regard.training.logs import JsonLog, Reader, TensorBoardLog
 from regard.training.loop import train as run_loop
 from regard.training.signals import stop_on_signal
+
+LENGTHS = ("steps", "epochs", "budget")  # of training: one of them says how long
 
 
 @dataclass(frozen=True)
@@ -67,7 +69,15 @@ def foreseen(request: Request) -> Recipe:
     """The recipe before any text is read, without the sizes that follow from it: what is wrong is said at once."""
     request.refuse_contradictions()
     tree = choose([], request.preset) if request.preset else {"data": {}}
-    return parse(overlay(tree, request.tree()), where(request))
+    return parse(beneath(tree, request.tree()), where(request))
+
+
+def beneath(chosen: Tree, asked: Tree) -> Tree:
+    """A preset with what was asked over it; a length that was asked for takes the place of the preset's."""
+    training = asked.get("training") or {}
+    if any(training.get(name) is not None for name in LENGTHS):
+        asked = overlay(asked, {"training": {name: training.get(name) for name in LENGTHS}})
+    return overlay(chosen, asked)
 
 
 def begin(request: Request) -> tuple[Path, Prepared]:
@@ -81,7 +91,7 @@ def begin(request: Request) -> tuple[Path, Prepared]:
     loaded = task.load(recipe)
     if request.recipe is None:
         chosen = task.choose(loaded, request.preset or recipe.model.kind)
-        recipe = parse(overlay(gentler(chosen) if start else chosen, tree), where(request))
+        recipe = parse(beneath(gentler(chosen) if start else chosen, tree), where(request))
     task.refuse_impossible(recipe)  # now, not after the minutes that a vocabulary may take
     # What the numbers of a run depend on is kept with it, lest another machine resume it with others.
     training = recipe.training.model_copy(update={"shares": shares(recipe.training)})

@@ -82,11 +82,12 @@ def test_the_original_pairs_are_kept_when_asked_for(distil, corpus, texts, tmp_p
     distil(tmp_path / "e", "--target", target).refused("--target: given without --keep-original")
 
 
-def test_a_model_of_the_other_direction_makes_up_sources_for_the_target(distil, model, texts, tmp_path):
+def test_a_model_of_the_other_direction_makes_up_sources_for_the_target(distil, model, corpus, texts, tmp_path):
     from regard.engine import load
 
     out, target = tmp_path / "d", texts / "target"
-    original = ("--target", target, "--keep-original")
+    valid = ("--valid-source", corpus / "test.source", "--valid-target", corpus / "test.target")
+    original = ("--target", target, "--keep-original", *valid)
     assert distil(out, *original, "--back", model).code == 0
     assert read(out / "back.txt") == load(model).write(read(target))
     learned = [(c.source, c.target) for c in read_recipe(out / "student").data.corpora]
@@ -96,6 +97,7 @@ def test_a_model_of_the_other_direction_makes_up_sources_for_the_target(distil, 
     distil(out, *original).refused("another back")
     distil(tmp_path / "e", "--back", model).refused("--back: given without --target")
     distil(tmp_path / "e", *original, "--back", texts).refused("manifest.json")
+    distil(tmp_path / "e", *original[:3], "--back", model).refused("--back: given without --valid-source")
     assert not (tmp_path / "e").exists()
 
 

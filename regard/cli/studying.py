@@ -28,7 +28,7 @@ def study(name: str, **options: Any) -> None:
       table3       one thing at a time changed in a Transformer: heads, widths, depth, dropout, positions
       bottleneck   quality by source length, with attention and without
       levers       what lifts quality on little text: vocabulary, dropout, R-Drop, averages, batches ...
-      gradients    how far a gradient reaches; fresh models, and what the others have trained in OUT (seconds)
+      gradients    how far a gradient reaches, in fresh models and in trained ones
 
     \b
       export REGARD_DATA=/folder/that/holds/multi30k

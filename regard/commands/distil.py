@@ -82,6 +82,11 @@ def distil_model(teacher: Path, request: DistilRequest) -> Outcome:
         raise RecipeError(f"{given}: given without {missing}; the original pairs need both")
     if request.back and request.target is None:
         raise RecipeError("--back: given without --target and --keep-original, the text that it would translate")
+    if request.back and request.valid_source is None:
+        raise RecipeError(
+            "--back: given without --valid-source; validation pairs carved out of this text would be learned from, "
+            "with made-up sources: give a text of their own"
+        )
     student = request.out / STUDENT
     if (student / MANIFEST).exists():
         raise RecipeError(f"{student}: is trained already; use it, or choose another --out")

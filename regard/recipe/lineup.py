@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from regard.training.options import EPOCHS
+
 Tree = dict[str, Any]
 
 
@@ -21,6 +23,7 @@ class Size:
     dropout: float
     batch_tokens: int
     learning_rate: float  # of AdamW
+    epochs: float = EPOCHS  # of a run for which no length was asked
 
 
 PACES = {"adamw": 1, "muon": 2}  # how much faster than AdamW; see Preset
@@ -69,7 +72,7 @@ def mixture(size: Size) -> Tree:
 
 
 def recurrent(size: Size) -> Tree:
-    return {"kind": "recurrent", "embedding": size.width, "width": size.width}
+    return {"kind": "recurrent", "embedding": size.width, "width": size.width, "dropout": size.dropout}
 
 
 def of_the_decks(size: Size) -> Tree:

@@ -50,11 +50,11 @@ def gaps(results: Sequence[Result], test: TestSet) -> dict[str, float]:
     found = by_name(results)
     if WITH not in found or WITHOUT not in found or len(test.sources) < len(PARTS):
         return {}
-    outputs = found[WITH].outputs, found[WITHOUT].outputs
+    have, lack = found[WITH].outputs, found[WITHOUT].outputs
     parts = dict(zip(PARTS, thirds(test.sources), strict=True))
     return {
-        **{f"gap_{part}": gap(*outputs, test.references, inside) for part, inside in parts.items()},
-        WIDER: chance_of_no_growth(*reversed(outputs), test.references, parts["short"], parts["long"]),
+        **{f"gap_{part}": gap(have, lack, test.references, inside) for part, inside in parts.items()},
+        WIDER: chance_of_no_growth(lack, have, test.references, parts["short"], parts["long"]),
     }
 
 

@@ -1,6 +1,5 @@
 """How far a gradient reaches: from the last target token back to each word of the source."""
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ from regard.data.corpus import load_corpora
 from regard.data.options import CorpusOptions, DataOptions
 from regard.data.pairs import Pair
 from regard.engine import TorchEngine, load
+from regard.errors import DataError
 from regard.explaining.chart import Point, Series
 from regard.explaining.study_page import Contents, Figure, Table
 from regard.jobs.translate import learn_vocabularies
@@ -21,8 +21,8 @@ from regard.models.interface import SequenceToSequence
 from regard.recipe.folder import fresh_model
 from regard.recipe.presets import choose
 from regard.recipe.recipe import overlay, parse, with_settings
-from regard.studies.report import Report
-from regard.studies.rows import ROW, Plan, Row
+from regard.studies.report import Report, TestSet, by_name, how, overview, row_figures
+from regard.studies.rows import Plan, Result, Row
 from regard.tasks.translate import Batch, Vocabularies, collate
 
 ROWS = (
@@ -84,7 +84,7 @@ def slope(curve: Mapping[int, float]) -> float:
     mean_step, mean_log = sum(steps) / len(steps), sum(logs) / len(logs)
     spread = sum((step - mean_step) ** 2 for step in steps)
     both = sum((step - mean_step) * (log - mean_log) for step, log in curve.items())
-    return 10 * both / spread if spread else math.nan
+    return 10 * both / spread
 
 
 @dataclass(frozen=True)
@@ -117,28 +117,34 @@ def measure(model: SequenceToSequence, words: Vocabularies, pairs: Sequence[Pair
     """In double precision and without dropout."""
     sources, targets = [words.source.encode(p.source) for p in pairs], [words.target.encode(p.target) for p in pairs]
     batch = collate(sources, targets)
-    return by_distance(gradient_norms(model.double().eval(), batch), batch)
+    found = by_distance(gradient_norms(model.double().eval(), batch), batch)
+    if len(found) < 2:
+        raise DataError(
+            f"gradients: {len(found)} distances that at least {FEWEST} words of the validation text have, expected at "
+            f"least 2 in its first {SENTENCES} sentences; give longer or more of them"
+        )
+    return found
 
 
 Curves = dict[str, dict[int, float]]
 
 
 def curves(rows: Sequence[Row], plan: Plan, folder: Path) -> tuple[Curves, Curves]:
-    """Of every row fresh, and of those that another study has trained beneath `folder`."""
+    """Of every row before its first step, and as it lies trained beneath `folder`."""
     text = prepare(plan)
     pairs = text.validation[:SENTENCES]
-    before = {row.name: measure(fresh(row, plan, text), text.vocabularies, pairs) for row in rows}
-    after = {}
+    before, after = {}, {}
     for row in rows:
-        if (folder / row.name / ROW).exists():
-            engine = load(folder / row.name)
-            assert isinstance(engine, TorchEngine)
-            after[row.name] = measure(engine.folder.model, engine.vocabularies, pairs)
+        before[row.name] = measure(fresh(row, plan, text), text.vocabularies, pairs)
+        engine = load(folder / row.name)
+        assert isinstance(engine, TorchEngine)
+        after[row.name] = measure(engine.folder.model, engine.vocabularies, pairs)
     return before, after
 
 
-def report(rows: Sequence[Row], plan: Plan, folder: Path) -> Report:
-    before, after = curves(rows, plan, folder)
+def report(results: Sequence[Result], _test: TestSet, plan: Plan, folder: Path) -> Report:
+    found = by_name(results)
+    before, after = curves([row for row in ROWS if row.name in found], plan, folder)
     states = {"fresh": before, "trained": after}
     figures = {
         f"{name}, {state}: powers of ten per 10 steps": slope(curve)
@@ -149,21 +155,20 @@ def report(rows: Sequence[Row], plan: Plan, folder: Path) -> Report:
         "How far a gradient reaches",
         "Learning that a word matters needs a gradient that reaches it. How much of it is left after k steps?",
         findings(states),
-        (table(states),),
+        (table(states), overview(results)),
         tuple(
             Figure(f"log₁₀ of the gradient norm, {state}", tuple(line(*item) for item in found.items()), "steps k")
             for state, found in states.items()
-            if found
         ),
         (
             f"Norm of the gradient of −log p(last target token) with respect to each source embedding, for "
             f"at most {SENTENCES} sentences of the dev set; the geometric mean of all words at the same "
             "distance. Distance: the steps of a recurrent network between reading the word and the last target token.",
-            "Fresh: before the first step of training. Trained: the rows that table2 or bottleneck left in this folder"
-            + ("." if after else "; there are none yet."),
+            "Fresh: before the first step of training. Trained: at its end.",
+            *how(plan, results),
         ),
     )
-    return Report(figures, contents)
+    return Report(figures | row_figures(results), contents)
 
 
 def findings(states: Mapping[str, Curves]) -> tuple[str, ...]:

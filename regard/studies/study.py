@@ -8,7 +8,7 @@ from pathlib import Path
 from regard.errors import RecipeError
 from regard.studies import bottleneck, gradients, levers, table2, table3
 from regard.studies.report import Report, TestSet, read_test, write_report
-from regard.studies.rows import PLAN, ROWS, Plan, Result, Row, Tell, agree, finish_row, refuse_other
+from regard.studies.rows import ROWS, Plan, Result, Row, Tell, agree, finish_row
 
 Reporter = Callable[[Sequence[Result], TestSet, Plan, Path], Report]
 
@@ -26,9 +26,8 @@ STUDIES = {
     "table3": Study(table3.ROWS, table3.report),
     "bottleneck": Study(bottleneck.ROWS, bottleneck.report),
     "levers": Study(levers.ROWS, levers.report),
+    "gradients": Study(gradients.ROWS, gradients.report),
 }
-GRADIENTS = "gradients"
-NAMES = (*STUDIES, GRADIENTS)
 
 
 @dataclass(frozen=True)
@@ -45,8 +44,6 @@ class Asked:
 
 def conduct(asked: Asked, tell: Tell) -> Report | None:
     """What came out, written to DIR/study-NAME.*; none when a signal stopped it: the same call goes on."""
-    if asked.name == GRADIENTS:
-        return conduct_gradients(asked)
     study = STUDIES[asked.name]
     rows = chosen(study.rows, asked.rows)
     test = read_test(asked.plan.texts)
@@ -62,17 +59,6 @@ def conduct(asked: Asked, tell: Tell) -> Report | None:
     tell("comparing the rows ...")
     report = study.report(results, test, asked.plan, asked.out / ROWS)
     write_report(asked.out, asked.name, report, results, asked.command)
-    return report
-
-
-def conduct_gradients(asked: Asked) -> Report:
-    """Trains nothing: takes fresh models, and what other studies have trained in the same folder."""
-    rows, plan = chosen(gradients.ROWS, asked.rows), asked.plan
-    content = plan.to_json()
-    if (asked.out / PLAN).exists():  # how long the rows were trained does not matter here, on what does
-        refuse_other(asked.out / PLAN, {key: content[key] for key in content if key not in ("budget", "steps")})
-    report = gradients.report(rows, plan, asked.out / ROWS)
-    write_report(asked.out, asked.name, report, (), asked.command)
     return report
 
 

@@ -9,6 +9,7 @@ import pytest
 from benchmarks import quality
 from benchmarks.quality import Corpus, Trial, bleu_lc_tok, finish_seed, moses_lowercased, summary
 from regard.data.readers import read_lines
+from regard.studies.provenance import commit
 
 
 def test_moses_parts_punctuation_from_words_after_lowering_them_and_making_quotes_plain():
@@ -33,6 +34,7 @@ def seed(number, test, dev):
         "minutes": 10.0 * number,
         "scoring_minutes": 1.0,
         "steps": 100,
+        "commit": "abc",
         "dev": {"scores": scores(dev), "signatures": ["x"], "outputs": []},
         "test": {"scores": scores(test), "signatures": ["x", "y"], "outputs": ["EINS", "ZWEI"]},
     }
@@ -67,7 +69,7 @@ def test_a_finished_seed_is_read_and_not_trained_again(trial, monkeypatch):
     content = json.loads((trial.data / "quality-tiny.json").read_text())
     assert (content["command"], content["figures"]["bleu_lc_tok"], content["minutes"]) == ("the command", 33.0, 21.0)
     assert "Choices were made on the dev set." in content["notes"]
-    assert "no recipe, budget 1s, seeds 2; beam 5 on test" in content["notes"]
+    assert "no recipe, budget 1s, seeds 2, whose training began at commit abc; beam 5 on test" in content["notes"]
     page = (trial.data / "quality-tiny.md").read_text()
     assert "2. two\n   - reference: zwei\n   - output: ZWEI\n" in page
 
@@ -110,6 +112,8 @@ def test_a_model_with_teachers_learns_from_both_and_its_minutes_are_those_of_all
     assert asked[1:4] == [str(first[0].model(3)), "--back", str(first[1].model(3))]
     assert asked[-4:] == ["--budget", "4s", "--set", "model.width=8"]
     assert quality.minutes(taught, 3) == 4 + 0.5 + 1 + 1
+    for folder in (taught.folder, *(one.folder for one in first)):
+        assert (folder / "seed-3" / "commit.txt").read_text() == f"{commit()}\n"
     assert "regard distil --back); these two had 1s and 1s" in taught.how
     assert taught.asked() != trial.asked()
 

@@ -14,6 +14,8 @@ from regard.recipe.lineup import LINEUP
 from regard.recipe.models import ByteNetOptions, ConvS2SOptions, RecurrentOptions, TransformerOptions
 from regard.recipe.presets import choose, choose_parser
 from regard.recipe.recipe import MODELS, overlay, parse
+from regard.request import Request
+from regard.run import foreseen
 from regard.tasks.guiding import refuse_unteachable
 
 DATA = {"data": {"corpora": [{"tsv": "x"}]}}
@@ -107,3 +109,16 @@ def test_an_unknown_preset_is_answered_with_the_nearest_or_all():
         choose([], "gnmd")
     with pytest.raises(RecipeError, match=r"known presets: rnn, simple-attention, .*, fast"):
         choose([], "zzzzz")
+
+
+def test_more_text_gets_fewer_epochs_when_no_length_is_asked_for():
+    found = [chosen(count, "transformer").training.passes for count in COUNTS]
+    assert found == sorted(found, reverse=True)
+    assert found[0] > found[-1]
+
+
+@pytest.mark.parametrize("asked", [{"steps": 7}, {"settings": ("training.budget=1m",)}, {"epochs": 2.5}])
+def test_a_length_that_was_asked_for_takes_the_place_of_the_presets(asked):
+    found = foreseen(Request(preset="transformer", **asked)).training
+    assert [found.steps, found.budget, found.epochs].count(None) == 2
+    assert found.epochs in (None, 2.5)

@@ -5,10 +5,13 @@ import math
 import pytest
 import torch
 
+from regard.data.pairs import Pair
+from regard.errors import DataError
 from regard.recipe.build import build
 from regard.recipe.models import RecurrentOptions, TransformerOptions
-from regard.studies.gradients import by_distance, distances, gradient_norms, slope
-from regard.tasks.translate import collate
+from regard.studies.gradients import by_distance, distances, gradient_norms, measure, slope
+from regard.tasks.translate import Vocabularies, collate
+from regard.text.characters import Characters
 
 VOCAB = 11
 BATCH = collate([[5, 6, 7, 8], [9, 5]], [[4, 5, 6], [7]])
@@ -75,10 +78,16 @@ def test_a_gradient_that_is_gone_has_a_logarithm_too():
     assert list(by_distance(torch.zeros(5, 1), batch).values()) == [pytest.approx(-30.0)]
 
 
+def test_text_too_short_for_a_slope_is_refused_in_a_line():
+    words = Characters("ab")
+    model = build(MODELS["rnn"], VOCAB, VOCAB, shared=True, seed=3)
+    with pytest.raises(DataError, match=r"0 distances .* at least 2"):
+        measure(model, Vocabularies(words, words), [Pair("ab", "a")] * 4)
+
+
 def test_the_slope_is_the_powers_of_ten_lost_in_ten_steps():
     assert slope({k: 1.5 - 0.2 * k for k in range(3, 9)}) == pytest.approx(-2.0)
     assert slope({3: 0.0, 4: 1.0, 5: 0.5}) == pytest.approx(2.5)  # Σ (k − 4)(y − ½) / Σ (k − 4)² = ½ / 2
-    assert math.isnan(slope({3: 1.0}))
 
 
 def test_the_gradient_of_a_linear_recurrence_falls_by_the_same_factor_at_every_step():

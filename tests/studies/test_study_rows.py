@@ -6,8 +6,7 @@ from regard.errors import RecipeError
 from regard.studies.rows import agree
 
 
-def test_a_folder_with_reports_alone_is_fresh(tmp_path):
-    (tmp_path / "study-gradients.json").touch()
+def test_a_folder_keeps_its_first_plan(tmp_path):
     agree(tmp_path, {"texts": {}, "seed": 1})
     agree(tmp_path, {"texts": {}, "seed": 1})
     with pytest.raises(RecipeError, match="another seed"):
