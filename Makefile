@@ -2,7 +2,7 @@
 # pyproject.toml, constraints.txt or the compiled part change.
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test cover check slow bench format clean
+.PHONY: help demo test cover check slow bench study format clean
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -42,6 +42,16 @@ slow: $(DEV) ## run the tests that take minutes
 
 bench: $(DEV) ## measure speed beside Eole, JoeyNMT, transformers, CTranslate2 (needs REGARD_DATA; results/bench.json)
 	@$(BIN)/python -m benchmarks.run
+
+# Studies that share a folder share rows.
+ROW := --budget 6m
+study: $(DEV) ## run the lectures' tables again: 49 rows of six minutes, goes on where it stopped (needs REGARD_DATA; results/study-*)
+	@$(BIN)/regard study table2 --out .bench/lineup $(ROW)
+	@$(BIN)/regard study bottleneck --out .bench/lineup $(ROW)
+	@$(BIN)/regard study gradients --out .bench/lineup $(ROW)
+	@$(BIN)/regard study table3 --out .bench/table3 $(ROW)
+	@$(BIN)/regard study levers --out .bench/one-by-one $(ROW)
+	@cp .bench/lineup/study-* .bench/table3/study-* .bench/one-by-one/study-* results/
 
 format: $(DEV) ## format the code and repair what the linter can
 	@$(BIN)/ruff format .
