@@ -1,9 +1,9 @@
 """How good the translations are: trained by the command line, chosen on the dev set, tested on a set nobody looked at.
 
-python -m benchmarks.quality multi30k-en-de                                → results/quality-multi30k-en-de.json
-python -m benchmarks.quality multi30k-en-de --budget 30m --seeds 1 2 3     → results/quality-multi30k-en-de-30m.json
-python -m benchmarks.quality multi30k-en-de --budget 30m --set model.dropout=0.3 --name dropout --dev    → dev scores
 python -m benchmarks.quality multi30k-en-de --teachers 30m --budget 55m    → learns from two models' translations, too
+python -m benchmarks.quality multi30k-en-de --budget 30m --seeds 1 2 3     → results/quality-multi30k-en-de-30m.json
+python -m benchmarks.quality tatoeba-en-de                                 → results/quality-tatoeba-en-de.json
+python -m benchmarks.quality multi30k-en-de --budget 30m --set model.dropout=0.3 --name dropout --dev    → dev scores
 
 Without --budget the recipe recipes/SET.yaml says how long; with it and without --recipe there is no recipe at all: what
 a newcomer gets from two files. Seeds that are finished stay in .bench/quality/; the same command goes on. --dev is for

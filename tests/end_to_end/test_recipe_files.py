@@ -124,6 +124,7 @@ def test_a_recipe_gives_a_reason_for_each_value(path):
 
 CHOSEN = {  # pairs, and what is set over the preset
     "dates": (TRAIN, SETTINGS),
+    "multi30k-en-de": (29_000, ()),
     "multi30k-de-en": (29_000, ()),
     "multi30k-en-fr": (29_000, ()),
     "tatoeba-en-es": (114_170, ()),
