@@ -30,11 +30,11 @@ class Size:
 class Preset:
     """A model section for any size, the optimiser that fits the family, and by how much faster than 1 it learns.
 
-    After 120 steps on short Multi30k pairs, 0.003 (pace 1) had a lower validation loss than 0.001 or 0.0015 for ConvS2S,
-    GNMT and the plain RNN. ConvS2S, which has no norms, had 4.4 with AdamW and 4.7 with Muon; ByteNet 3.9 with Muon and
-    4.7 with AdamW at 0.001. With Muon after 900 steps on Multi30k a Transformer had 33.7 BLEU on the dev set with 0.003
-    and 35.2 with 0.006; with 0.012 it was behind from step 270 on. After twelve minutes on one core the bidirectional
-    GRU had 32.3 with 0.003 and 32.9 with 0.006, the plain RNN 0.5 and 2.2.
+    After 120 steps on short Multi30k pairs, 0.003, pace 1, had a lower validation loss than 0.001 or 0.0015 for
+    ConvS2S, GNMT and the plain RNN. ConvS2S, which has no norms, had 4.4 with AdamW and 4.7 with Muon; ByteNet 3.9
+    with Muon and 4.7 with AdamW at 0.001. With Muon after 900 steps on Multi30k a Transformer had 33.7 BLEU on the
+    dev set with 0.003 and 35.2 with 0.006; with 0.012 it was behind from step 270 on. After twelve minutes on one
+    core the bidirectional GRU had 32.3 with 0.003 and 32.9 with 0.006, the plain RNN 0.5 and 2.2.
     """
 
     model: Callable[[Size], Tree]

@@ -150,3 +150,9 @@ def check(*cases, **options):
                 assert await said(port, path, body) == (status, answer), (path, body)
 
     run(test())
+
+
+def upload(name, data):
+    parts = [f'--B\r\nContent-Disposition: form-data; name="{key}"\r\n\r\n{value}\r\n' for key, value in EN_DE.items()]
+    file = f'--B\r\nContent-Disposition: form-data; name="file"; filename="{name}"\r\n\r\n'
+    return "".join([*parts, file]).encode() + data + b"\r\n--B--\r\n"
