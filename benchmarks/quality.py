@@ -1,6 +1,6 @@
 """How good the translations are: trained by the command line, chosen on the dev set, tested on a set nobody looked at.
 
-python -m benchmarks.quality multi30k-en-de --teachers 30m --budget 55m    → learns from two models' translations, too
+python -m benchmarks.quality multi30k-en-de --teachers 30m --budget 55m    → goes on with two models' translations
 python -m benchmarks.quality multi30k-en-de --budget 30m --seeds 1 2 3     → results/quality-multi30k-en-de-30m.json
 python -m benchmarks.quality tatoeba-en-de                                 → results/quality-tatoeba-en-de.json
 python -m benchmarks.quality multi30k-en-de --budget 30m --set model.dropout=0.3 --name dropout --dev    → dev scores
@@ -109,8 +109,9 @@ class Trial:
         said += f", budget {self.budget or 'of the recipe'}"
         if self.teachers:
             said += (
-                ", from the pairs, from their sources with the translations of a first model, and from their targets "
-                "with those of a first model of the other direction (regard distil --back); these two had "
+                ", begun with the weights of a first model, from the pairs, from their sources with its translations, "
+                "and from their targets with those of a model of the other direction (regard distil --start --back); "
+                "these two had "
                 f"{' and '.join(str(one.budget) for one in self.teachers)}, and the minutes are those of all three, "
                 "with the translating"
             )
@@ -152,7 +153,7 @@ def train_seed(trial: Trial, seed: int) -> Path:
         write_atomically(begun, commit() + "\n")
     if trial.teachers:
         there, back = (train_seed(one, seed) for one in trial.teachers)
-        words = (*trial.files("train"), "--keep-original", *trial.validation(), "--preset", "transformer")
+        words = (*trial.files("train"), "--keep-original", *trial.validation(), "--start", there)
         words += ("--seed", str(seed), "--out", model.parent)
         regard("distil", there, "--back", back, *words, *trial.changes())
     elif model.exists():

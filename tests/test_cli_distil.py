@@ -4,6 +4,8 @@ import json
 import shutil
 
 import pytest
+import torch
+from safetensors.torch import load_file
 from tiny_runs import options
 
 from regard.recipe.folder import read_recipe
@@ -99,6 +101,18 @@ def test_a_model_of_the_other_direction_makes_up_sources_for_the_target(distil, 
     distil(tmp_path / "e", *original, "--back", texts).refused("manifest.json")
     distil(tmp_path / "e", *original[:3], "--back", model).refused("--back: given without --valid-source")
     assert not (tmp_path / "e").exists()
+
+
+def test_a_student_can_begin_with_the_weights_of_a_model(regard, model, texts, tmp_path):
+    still = ("training.learning_rate=1e-12", "training.ema=0", "training.weight_decay=0")
+    words = ("--source", texts / "source", "--steps", 1, "--quiet", *(word for s in still for word in ("--set", s)))
+    assert regard("distil", model, "--start", model, "--out", tmp_path / "d", *words).code == 0
+    before, after = (load_file(path / "model.safetensors") for path in (model, tmp_path / "d" / "student"))
+    assert before.keys() == after.keys()
+    for name in before:
+        torch.testing.assert_close(after[name], before[name])
+    asked = ("--start", model, "--preset", "fast", "--out", tmp_path / "e", *words)
+    regard("distil", model, *asked).refused("says itself what the student is; leave out --preset")
 
 
 def test_what_is_translated_is_not_translated_again(distil, said, tmp_path, monkeypatch):

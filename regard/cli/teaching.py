@@ -57,10 +57,9 @@ def backtranslate(model: Path, **options: Any) -> None:
     "--preset",
     type=click.Choice(list(LINEUP)),
     metavar="NAME",
-    default="fast",
-    show_default=True,
-    help="What the student is; the names are those of `regard train --preset`.",
+    help="What the student is: fast if you do not say; the names are those of `regard train --preset`.",
 )
+@click.option("--start", type=FILE, help="Instead: a model whose weights and vocabulary the student begins with.")
 @click.option("--budget", help="Train the student for this wall time: 20m, 1h30m. Translating comes before it.")
 @click.option("--steps", type=int, help="Train it for this many steps instead.")
 @click.option("--epochs", type=float, help="Train it for this many passes over the text instead.")

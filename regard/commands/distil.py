@@ -29,7 +29,7 @@ TEXT, BACK, NOTES, STUDENT = "teacher.txt", "back.txt", "distil.json", "student"
 PRESET = "fast"  # deep encoder, shallow decoder
 LONGEST = FilterRules().max_characters  # of a line worth translating: training would leave longer ones out
 LENGTHS = ("budget", "steps", "epochs", "seed")  # of the student's run, handed on as they are
-LEARNS = (*LENGTHS, "preset", "settings", "valid_source", "valid_target", "target", "keep_original")
+LEARNS = (*LENGTHS, "preset", "start", "settings", "valid_source", "valid_target", "target", "keep_original")
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,8 @@ class DistilRequest:
     others: tuple[Path, ...] = ()
     shortlist: bool = False
     workers: int | None = None
-    preset: str = PRESET
+    preset: str | None = None  # none: the fast one, or what `start` is
+    start: Path | None = None  # a model whose weights the student begins with
     budget: str | None = None
     steps: int | None = None
     epochs: float | None = None
@@ -80,6 +81,8 @@ def distil_model(teacher: Path, request: DistilRequest) -> Outcome:
     if request.keep_original != (request.target is not None):
         given, missing = ("--target", "--keep-original") if request.target else ("--keep-original", "--target")
         raise RecipeError(f"{given}: given without {missing}; the original pairs need both")
+    if request.start and request.preset:
+        raise RecipeError(f"--start {request.start}: says itself what the student is; leave out --preset")
     if request.back and request.target is None:
         raise RecipeError("--back: given without --target and --keep-original, the text that it would translate")
     if request.back and request.valid_source is None:
@@ -162,7 +165,7 @@ def note(path: Path, notes: Mapping[str, Any]) -> None:
 
 def refuse_other_student(notes: Mapping[str, Any], request: DistilRequest) -> None:
     before = notes.get("student", {})
-    changed = [name for name, value in request.student.items() if before.get(name) != value]
+    changed = [name for name, value in request.student.items() if before.get(name, str(None)) != value]
     if changed:
         names = ", ".join(f"--{name.replace('_', '-')} ({before.get(name)})" for name in changed)
         raise RecipeError(
@@ -224,7 +227,13 @@ def lines_done(partial: Path) -> int:
 
 # ---------------------------------------------------------------- the student's part
 def training(teacher: Path, request: DistilRequest) -> Request:
-    """A run on the teacher's words, with its vocabulary: so that both can speak together, and shortlists fit."""
+    """A run on the teacher's words, with its vocabulary: so that both can speak together, and shortlists fit.
+
+    A model to begin with brings its own.
+    """
+    begins: dict[str, Any] = (
+        {"start": request.start} if request.start else {"vocabulary": teacher, "preset": request.preset or PRESET}
+    )
     corpora = [{"source": str(request.source), "target": str(request.out / TEXT)}]
     if request.target is not None:
         corpora.append({"source": str(request.source), "target": str(request.target)})
@@ -232,11 +241,10 @@ def training(teacher: Path, request: DistilRequest) -> Request:
         corpora.append({"source": str(request.out / BACK), "target": str(request.target)})
     return Request(
         out=request.out / STUDENT,
-        vocabulary=teacher,
-        preset=request.preset,
         valid_source=request.valid_source,
         valid_target=request.valid_target,
         settings=(f"data.corpora={json.dumps(corpora, ensure_ascii=False)}", *request.settings),
         quiet=request.quiet,
+        **begins,
         **{name: getattr(request, name) for name in LENGTHS},
     )

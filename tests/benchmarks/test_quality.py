@@ -110,11 +110,12 @@ def test_a_model_with_teachers_learns_from_both_and_its_minutes_are_those_of_all
     assert [words[0] for words in commands] == ["train", "train", "distil"]
     asked = commands[2]
     assert asked[1:4] == [str(first[0].model(3)), "--back", str(first[1].model(3))]
+    assert asked[asked.index("--start") + 1] == str(first[0].model(3))
     assert asked[-4:] == ["--budget", "4s", "--set", "model.width=8"]
     assert quality.minutes(taught, 3) == 4 + 0.5 + 1 + 1
     for folder in (taught.folder, *(one.folder for one in first)):
         assert (folder / "seed-3" / "commit.txt").read_text() == f"{commit()}\n"
-    assert "regard distil --back); these two had 1s and 1s" in taught.how
+    assert "regard distil --start --back); these two had 1s and 1s" in taught.how
     assert taught.asked() != trial.asked()
 
 
