@@ -43,9 +43,9 @@ slow: $(DEV) ## run the tests that take minutes
 bench: $(DEV) ## measure speed beside Eole, JoeyNMT, transformers, CTranslate2 (needs REGARD_DATA; results/bench.json)
 	@$(BIN)/python -m benchmarks.run
 
-# Studies that share a folder share rows.
-ROW := --budget 6m
-study: $(DEV) ## run the lectures' tables again: 49 rows of six minutes, goes on where it stopped (needs REGARD_DATA; results/study-*)
+# Studies that share a folder share rows. Two rows at a time, a core each.
+ROW := --budget 7m --at-once 2
+study: $(DEV) ## run the lectures' tables again: 49 rows of seven minutes, goes on where it stopped (needs REGARD_DATA; results/study-*)
 	@$(BIN)/regard study table2 --out .bench/lineup $(ROW)
 	@$(BIN)/regard study bottleneck --out .bench/lineup $(ROW)
 	@$(BIN)/regard study gradients --out .bench/lineup $(ROW)

@@ -19,6 +19,12 @@ LIKE_TRAIN = ("source", "target", "valid_source", "valid_target", "steps", "seed
 @click.option("--test-source", type=FILE, help="Text to be tested on, once for each row.")
 @click.option("--test-target", type=FILE, help="The same lines in the other language.")
 @click.option("--budget", help="Wall time of each row: 8m, 1h. Default: 8m.")
+@click.option(
+    "--at-once",
+    type=click.IntRange(min=1),
+    default=1,
+    help="Rows that learn side by side, each with its share of the cores. Default: 1, with all of them.",
+)
 @click.option("--rows", multiple=True, metavar="ROW", help="Only this row; repeatable.")
 def study(name: str, **options: Any) -> None:
     """Run a table of the lectures again, at the size of this machine: every row for the same time, then one page.

@@ -10,8 +10,10 @@ from regard.errors import RecipeError
 from regard.request import option
 from regard.studies.rows import BUDGET, MULTI30K, Plan, Texts
 from regard.studies.study import Asked, conduct
+from regard.workers import cores
 
 FILES = tuple(f.name for f in fields(Texts))
+THREADS = "training.threads"
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,7 @@ class StudyRequest:
     seed: int | None = None
     settings: tuple[str, ...] = ()
     quiet: bool = False
+    at_once: int = 1
 
     def texts(self) -> Texts:
         given: dict[str, Any] = {name: getattr(self, name) for name in FILES}
@@ -48,7 +51,13 @@ class StudyRequest:
         if self.budget and self.steps:
             raise RecipeError(f"--steps {self.steps}: --budget {self.budget} says how long too; leave out one")
         budget = self.budget or (None if self.steps else BUDGET)
-        return Plan(self.texts(), budget, self.steps, 1 if self.seed is None else self.seed, self.settings)
+        return Plan(self.texts(), budget, self.steps, 1 if self.seed is None else self.seed, self.all_settings())
+
+    def all_settings(self) -> tuple[str, ...]:
+        """With the threads of each of several rows at once: its share of the cores."""
+        if self.at_once == 1 or any(setting.startswith(f"{THREADS}=") for setting in self.settings):
+            return self.settings
+        return (*self.settings, f"{THREADS}={max(1, cores() // self.at_once)}")
 
     def command(self, name: str) -> str:
         """What makes the same figures again, wherever it is kept."""
@@ -56,7 +65,8 @@ class StudyRequest:
         words = ["regard study", name]
         words += [] if texts == MULTI30K else [f"{option(each)} {getattr(texts, each)}" for each in FILES]
         words += [f"--budget {plan.budget}" if plan.budget else f"--steps {plan.steps}", f"--seed {plan.seed}"]
-        words += [f"--set {setting}" for setting in self.settings]
+        words += [f"--set {setting}" for setting in plan.settings]
+        words += [f"--at-once {self.at_once}"] if self.at_once > 1 else []
         return " ".join([*words, *(f"--rows {row}" for row in self.rows)])
 
 
@@ -67,7 +77,8 @@ def run_study(name: str, request: StudyRequest) -> None:
         if not request.quiet:
             say(line)
 
-    asked = Asked(name, request.out, request.plan(), request.rows, request.command(name), request.quiet)
+    plan, command = request.plan(), request.command(name)
+    asked = Asked(name, request.out, plan, request.rows, command, request.quiet, request.at_once)
     report = conduct(asked, tell)
     if report is None:
         raise KeyboardInterrupt

@@ -126,6 +126,10 @@ class Result:
     date: str
     outputs: tuple[str, ...]
 
+    @property
+    def sentence(self) -> str:
+        return f"{self.name}: dev PPL {self.dev_perplexity:.2f}, dev BLEU {self.dev_bleu:.2f}"
+
     def figures(self) -> dict[str, float]:
         """Its numbers under the names that a results file has."""
         return {
@@ -176,14 +180,22 @@ def refuse_other(path: Path, plan: Mapping[str, Any]) -> None:
         )
 
 
+def finished(row: Row, out: Path) -> Result | None:
+    """The row if it is there; one of this name that is another is refused."""
+    folder = out / ROWS / row.name
+    if not (folder / ROW).exists():
+        return None
+    found = read_result(folder)
+    if found.settings != row.settings:
+        raise RecipeError(f"{folder}: is a row with other settings, {found.settings}; choose another --out")
+    return found
+
+
 def finish_row(row: Row, plan: Plan, out: Path, *, quiet: bool) -> Result | None:
     """The finished row, trained and scored as far as it is not yet; none when a signal interrupted it."""
-    folder = out / ROWS / row.name
-    if (folder / ROW).exists():
-        found = read_result(folder)
-        if found.settings != row.settings:
-            raise RecipeError(f"{folder}: is a row with other settings, {found.settings}; choose another --out")
+    if found := finished(row, out):
         return found
+    folder = out / ROWS / row.name
     if not (folder / MANIFEST).exists():
         # An unfinished run is resumed with all that it began with.
         asked = Request(resume=folder, quiet=quiet) if folder.exists() else plan.request(row, folder, quiet=quiet)
@@ -242,8 +254,8 @@ def counted(engine: TorchEngine, epochs: float) -> tuple[float, float]:
 
 
 def translated(folder: Path, engine: TorchEngine, lines: Sequence[str]) -> list[str]:
-    """With the recipe's own search."""
+    """With the recipe's own search, and as many cores as it learned with."""
     if len(lines) < MANY:
         return engine.write(lines)
-    with Workers(folder, cores()) as workers:
+    with Workers(folder, engine.folder.recipe.training.threads or cores()) as workers:
         return list(workers.write(lines))

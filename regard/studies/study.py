@@ -7,6 +7,7 @@ from pathlib import Path
 
 from regard.errors import RecipeError
 from regard.studies import bottleneck, gradients, levers, table2, table3
+from regard.studies.lanes import side_by_side
 from regard.studies.report import Report, TestSet, read_test, write_report
 from regard.studies.rows import ROWS, Plan, Result, Row, Tell, agree, finish_row
 
@@ -40,6 +41,7 @@ class Asked:
     rows: tuple[str, ...]
     command: str
     quiet: bool
+    at_once: int = 1  # rows
 
 
 def conduct(asked: Asked, tell: Tell) -> Report | None:
@@ -48,18 +50,29 @@ def conduct(asked: Asked, tell: Tell) -> Report | None:
     rows = chosen(study.rows, asked.rows)
     test = read_test(asked.plan.texts)
     agree(asked.out, asked.plan.to_json())
+    if asked.at_once > 1:
+        results = side_by_side(rows, asked.plan, asked.out, asked.at_once, tell)
+    else:
+        results = one_by_one(rows, asked, tell)
+    if results is None:
+        return None
+    tell("comparing the rows ...")
+    report = study.report(results, test, asked.plan, asked.out / ROWS)
+    write_report(asked.out, asked.name, report, results, asked.command)
+    return report
+
+
+def one_by_one(rows: Sequence[Row], asked: Asked, tell: Tell) -> list[Result] | None:
+    """All rows finished; none when a signal interrupted one."""
     results = []
     for number, row in enumerate(rows, start=1):
         tell(f"row {number} of {len(rows)}: {row.name}, {asked.plan.length}")
         result = finish_row(row, asked.plan, asked.out, quiet=asked.quiet)
         if result is None:
             return None
-        tell(f"{row.name}: dev PPL {result.dev_perplexity:.2f}, dev BLEU {result.dev_bleu:.2f}")
+        tell(result.sentence)
         results.append(result)
-    tell("comparing the rows ...")
-    report = study.report(results, test, asked.plan, asked.out / ROWS)
-    write_report(asked.out, asked.name, report, results, asked.command)
-    return report
+    return results
 
 
 def chosen(rows: Sequence[Row], names: Sequence[str]) -> list[Row]:
