@@ -3,7 +3,7 @@
 python -m benchmarks.frontier --teacher MODEL --student MODEL     → results/frontier.json, .md and .svg
 
 Needs REGARD_DATA (for multi30k). The path of the student that is compared with the teacher is named beforehand:
-Regard itself with the shortlist, beam 1. Nothing is chosen by its score here.
+Regard itself with the shortlist and, if nobody says otherwise, beam 1. Nothing is chosen by its score here.
 """
 
 import argparse
@@ -31,7 +31,7 @@ TEACHER, STUDENT = "teacher", "student"
 ENGINES = (OURS, SHORTLIST, FP32, INT8)
 BEAMS = (5, 1)
 LIMIT = (TEACHER, FP32, 5)  # what the student is compared with
-PATH = (STUDENT, SHORTLIST, 1)
+PATH = (STUDENT, SHORTLIST)  # of the student, with the beam that is asked for
 ROUNDS, WARMUP = 5, 1
 
 
@@ -67,7 +67,9 @@ def size_of(path: Path) -> int:
     return sum(file.stat().st_size for file in files)
 
 
-def measure(models: Mapping[str, Path], texts: Sequence[str], references: Sequence[str], work: Path) -> list[Way]:
+def measure(
+    models: Mapping[str, Path], texts: Sequence[str], references: Sequence[str], beams: Sequence[int], work: Path
+) -> list[Way]:
     """Every way through the whole test set, in turns; one worker for each core, one thread each."""
     tests = {who: TestSet(read_model(path), texts, references) for who, path in models.items()}
     asked = [(who, peer) for who in tests for peer in decoding.peers(tests[who], work, ENGINES, work / who)]
@@ -81,7 +83,7 @@ def measure(models: Mapping[str, Path], texts: Sequence[str], references: Sequen
             engine = peer.name.rpartition(" ")[0]
             theirs = engine in (FP32, INT8)
             files = decoding.exported(tests[who], work / who, engine) if theirs else models[who]
-            ways += [Way(who, engine, beam, player, tests[who], size_of(files)) for beam in BEAMS]
+            ways += [Way(who, engine, beam, player, tests[who], size_of(files)) for beam in beams]
         for index in range(-WARMUP, ROUNDS):
             for way in in_turns(ways, index):
                 way.go()
@@ -95,9 +97,10 @@ def find(ways: Sequence[Way], wanted: tuple[str, str, int]) -> Way:
     return next(way for way in ways if (way.who, way.engine, way.beam) == wanted)
 
 
-def figures(ways: Sequence[Way], references: Sequence[str]) -> dict[str, float]:
+def figures(ways: Sequence[Way], references: Sequence[str], beam: int = 1) -> dict[str, float]:
+    """`beam` is that of the student's path."""
     scores = {way.name: bleu(way.measured.texts, references).score for way in ways}
-    limit, path = find(ways, LIMIT), find(ways, PATH)
+    limit, path = find(ways, LIMIT), find(ways, (*PATH, beam))
     seconds = zip(limit.measured.seconds, path.measured.seconds, strict=True)
     faster = statistics.median(theirs / ours for theirs, ours in seconds) * path.words / limit.words
     found = {
@@ -135,7 +138,7 @@ NOTES = (
     "the median over the rounds, for as many words. Everybody is timed from text to text, with the length penalty of "
     "the model's own recipe. Choices were made on the dev set. {learned} One worker with one thread for each core. "
     "Files: what one has to carry along. Memory: the most that was resident, all workers together, pages that they "
-    "share counted in each; both beams are of one process, so of both the larger. The path of the student that is "
+    "share counted in each; all beams are of one process, so of them the largest. The path of the student that is "
     "compared was named beforehand: {path}."
 )
 
@@ -147,6 +150,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--teacher", type=Path, required=True, help="the model that the student learned from")
     parser.add_argument("--student", type=Path, required=True, help="what `regard distil` made")
     parser.add_argument("--set", dest="corpus", choices=sorted(CORPORA), default="multi30k-en-de")
+    parser.add_argument("--beam", type=int, default=1, help="of the student's path; choose it on the dev set")
+    parser.add_argument("--made", default="", help="for the notes: how the student came about, if not in one run")
     parser.add_argument("--out", type=Path, default=RESULTS, help="folder of the result files")
     parser.add_argument("--work", type=Path, default=ROOT / ".bench", help="folder of the peers")
     chosen: Any = parser.parse_args(arguments)
@@ -156,12 +161,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     source, target = (list(read_lines(data / name)) for name in names)
     began = time.perf_counter()
     models = {TEACHER: chosen.teacher, STUDENT: chosen.student}
-    ways = measure(models, source, target, chosen.work.absolute())
-    found = figures(ways, target)
-    path = find(ways, PATH).name
-    notes = NOTES.format(test=names[0].partition(".")[0], rounds=ROUNDS, path=path, learned=learned(models))
+    beams = sorted({*BEAMS, chosen.beam}, reverse=True)
+    ways = measure(models, source, target, beams, chosen.work.absolute())
+    found = figures(ways, target, chosen.beam)
+    path = find(ways, (*PATH, chosen.beam)).name
+    told = f"{learned(models)} {chosen.made}".strip()
+    notes = NOTES.format(test=names[0].partition(".")[0], rounds=ROUNDS, path=path, learned=told)
     asked = [word for who, model in models.items() for word in (f"--{who}", os.path.relpath(model, ROOT))]
-    asked += ["--set", chosen.corpus]
+    asked += ["--set", chosen.corpus, "--beam", str(chosen.beam)]
     command = " ".join(["python -m benchmarks.frontier", *asked])
     content = write("frontier", Result(command, (time.perf_counter() - began) / 60, found, notes), chosen.out)
     write_atomically(

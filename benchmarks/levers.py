@@ -2,10 +2,12 @@
 
 python -m benchmarks.levers                     → results/levers.json and .md
 python -m benchmarks.levers --only ensemble mbr
+python -m benchmarks.levers --only distil --budget 12m --set training.threads=1
 
 Needs REGARD_DATA (for multi30k). Beside `regard study levers`, which pulls those that are a line of a recipe. Models
-are those of `python -m benchmarks.quality`, 30 minutes each; what is missing is trained. Everything is judged by the
-dev set. A part that is finished stays in results/levers/PART.json, and the same command goes on with the others.
+are those of `python -m benchmarks.quality`, 30 minutes each if nobody says; what is missing is trained. Everything is
+judged by the dev set. A part that is finished stays in results/levers/PART.json, with how long its models learned, and
+the same command goes on with the others.
 """
 
 import argparse
@@ -86,7 +88,7 @@ def distilled(bench: Bench) -> Figures:
     source, target = (bench.data / name for name in bench.there.corpus.train)
     words = ("--source", source, "--target", target, "--keep-original", *bench.there.validation())
     if not (out / "student" / MANIFEST).exists():
-        quality.regard("distil", teacher, *words, "--preset", "transformer", "--budget", BUDGET, "--out", out)
+        quality.regard("distil", teacher, *words, "--preset", "transformer", *bench.there.changes(), "--out", out)
     return compared("learned from a teacher's translations too", bench.dev(out / "student"), bench.dev(teacher))
 
 
@@ -103,7 +105,7 @@ def backtranslated(bench: Bench) -> Figures:
     tree = overlay(choose([Pair("a", "b")] * PAIRS, "transformer"), {"data": {"corpora": corpora, "valid": valid}})
     write_atomically(recipe, yaml.safe_dump(tree, sort_keys=False))
     if not (model / MANIFEST).exists():
-        words = ("--resume", model) if model.exists() else (recipe, "--budget", BUDGET, "--out", model)
+        words = ("--resume", model) if model.exists() else (recipe, *bench.there.changes(), "--out", model)
         quality.regard("train", *words)
     return compared("learned from made-up sources too", bench.dev(model), bench.dev(bench.model(SEEDS[0])))
 
@@ -119,9 +121,9 @@ PARTS: Mapping[str, Callable[[Bench], Figures]] = {
     "backtranslate": backtranslated,
 }
 NOTES = (
-    f"Multi30k, English to German, dev set (val), beam 5, cased sacreBLEU; the test set was not looked at. Every model "
-    f"is what two files give in {BUDGET}, seed 1 unless several are named. Several as one: the mean of their "
-    "probabilities. Minutes are those of the parts; models that were there already took theirs before. "
+    "Multi30k, English to German, dev set (val), beam 5, cased sacreBLEU; the test set was not looked at. Every model "
+    "is what two files give, seed 1 unless several are named, and learned so long: {lengths}. Several as one: the mean "
+    "of their probabilities. Minutes are those of the parts; models that were there already took theirs before. "
     "Made-up pairs stand beside the original ones, and the model has the same time for both."
 )
 
@@ -134,7 +136,8 @@ def finish(name: str, bench: Bench, kept: Path) -> None:
         began = time.perf_counter()
         figures = PARTS[name](bench)
         minutes = round((time.perf_counter() - began) / 60, 2)
-        write_atomically(path, json.dumps({"minutes": minutes, "figures": figures}, indent=1) + "\n")
+        length = " ".join([str(bench.there.budget), *bench.there.settings])
+        write_atomically(path, json.dumps({"minutes": minutes, "length": length, "figures": figures}, indent=1) + "\n")
 
 
 def finished(kept: Path) -> dict[str, Any]:
@@ -147,11 +150,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
         prog="python -m benchmarks.levers", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--only", nargs="+", choices=PARTS, default=list(PARTS), help="measure these parts")
+    parser.add_argument("--budget", default=BUDGET, help="training time of every model")
+    parser.add_argument("--set", action="append", default=[], dest="settings", metavar="A.B=C")
     parser.add_argument("--out", type=Path, default=RESULTS, help="folder of the result files and finished parts")
     parser.add_argument("--work", type=Path, default=WORK, help="folder of models")
     chosen = parser.parse_args(arguments)
     data = Path(os.environ.get("REGARD_DATA", ""))
-    there, back = (quality.plain(name, data, BUDGET) for name in ("multi30k-en-de", "multi30k-de-en"))
+    there, back = (
+        quality.plain(name, data, chosen.budget, tuple(chosen.settings))
+        for name in ("multi30k-en-de", "multi30k-de-en")
+    )
     for name in there.corpus.train:
         if not (data / name).is_file():
             parser.error(f"REGARD_DATA: {data} does not hold {name}; name the folder that does")
@@ -161,7 +169,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     words = ["python -m benchmarks.levers", *(["--only", *found] if len(found) < len(PARTS) else [])]
     figures = {key: value for part in found.values() for key, value in part["figures"].items()}
     minutes = sum(part["minutes"] for part in found.values())
-    sys.stdout.write(page("levers", write("levers", Result(" ".join(words), minutes, figures, NOTES), chosen.out)))
+    notes = NOTES.format(lengths=", ".join(f"{name} {part['length']}" for name, part in found.items()))
+    sys.stdout.write(page("levers", write("levers", Result(" ".join(words), minutes, figures, notes), chosen.out)))
 
 
 if __name__ == "__main__":

@@ -268,10 +268,10 @@ def examples(trial: Trial, found: Mapping[str, Any]) -> str:
     return "\n" + "\n".join(lines) + "\n"
 
 
-def plain(name: str, data: Path, budget: str) -> Trial:
+def plain(name: str, data: Path, budget: str, settings: tuple[str, ...] = ()) -> Trial:
     """The one of `python -m benchmarks.quality NAME --budget BUDGET`: what two files alone give."""
-    called = f"{name}-{budget}"
-    return Trial(called, CORPORA[name], data, WORK / called, budget=budget)
+    called = "-".join((name, budget, *settings))
+    return Trial(called, CORPORA[name], data, WORK / called, budget=budget, settings=settings)
 
 
 def back(name: str) -> str | None:

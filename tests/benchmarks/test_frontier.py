@@ -52,7 +52,14 @@ def test_the_log_of_a_training_is_not_carried_along(tmp_path):
 
 def test_what_is_compared_is_named_beforehand(ways):
     assert find(ways, frontier.LIMIT) is ways[0]
-    assert find(ways, frontier.PATH) is ways[1]
+    assert find(ways, (*frontier.PATH, 1)) is ways[1]
+
+
+def test_the_path_of_the_student_may_have_another_beam(ways):
+    wider = way("student", SHORTLIST, 2, [2.0, 3.0, 2.5], REFERENCES)
+    found = figures([*ways, wider], REFERENCES, beam=2)
+    assert found["student_words_vs_ctranslate2_teacher"] == pytest.approx(2.0)
+    assert found["student_bleu_delta"] == pytest.approx(0.0)
 
 
 def test_a_folder_without_the_corpus_is_refused(monkeypatch, tmp_path, capsys):

@@ -69,6 +69,17 @@ def test_a_student_of_the_same_kind_learns_from_the_pairs_and_from_its_teacher(b
     assert {"--keep-original", "transformer", "30m"} <= set(words)
 
 
+def test_a_part_tells_how_long_its_models_learned(bench, monkeypatch, tmp_path):
+    regard = typed(monkeypatch, {}, *answers(41.0, 40.0))
+    there = quality.plain("multi30k-en-de", tmp_path, "12m", ("training.threads=1",))
+    levers.finish("distil", levers.Bench(tmp_path, bench.work, there, bench.back), tmp_path)
+    assert json.loads((tmp_path / "distil.json").read_bytes())["length"] == "12m training.threads=1"
+    for command in ("train", "distil"):
+        (words,) = asked(regard, command)
+        assert {"12m", "training.threads=1"} <= set(words)
+        assert "30m" not in words
+
+
 def test_what_is_finished_is_not_measured_again_and_all_of_it_is_told(bench, monkeypatch, tmp_path, capsys):
     train = tmp_path / "multi30k"
     train.mkdir()
