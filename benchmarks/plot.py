@@ -11,11 +11,13 @@ WIDTH, HEIGHT = 380, 270
 LEFT, RIGHT, TOP, BOTTOM = 56, 24, 44, 44
 HEAD = 34  # of the sheet, where the legend is
 MOST_TICKS = 7
+NUMBER, DOT = (18.0, 13.0), (13.0, 10.0)  # how far a number must be from another, and from a dot: across, up
 COLOURS, DASHES = ("#0072b2", "#d55e00", "#009e73"), ("none", "7 4", "2 3")
 STYLE = (
     "text{font:12px system-ui,sans-serif;fill:#5b6776}.title{font-weight:600;fill:#1b2430}.unit{font-size:11px}"
     ".x{text-anchor:middle}.y{text-anchor:end;dominant-baseline:central}"
-    ".rule{stroke:#dbe1e8}.line{fill:none;stroke-width:2}"
+    ".name{text-anchor:middle;dominant-baseline:central}"
+    ".rule{stroke:#dbe1e8}.thread{stroke-width:1;opacity:.4}.line{fill:none;stroke-width:2}"
 )
 
 
@@ -88,11 +90,36 @@ def scatter(title: str, x_name: str, places: Sequence[tuple[float, float]], mark
     for mark in marks:
         parts.append(f'<text class="x" x="{x(math.log(mark)):.1f}" y="{HEIGHT - BOTTOM + 16}">{number(mark)}</text>')
     parts.append(f'<text class="x" x="{(LEFT + WIDTH - RIGHT) / 2:g}" y="{HEIGHT - 8}">{text(x_name)}</text>')
-    for i, (across, up) in enumerate(places):
-        at, height = x(math.log(across)), y(up)
-        parts.append(f'<circle cx="{at:.1f}" cy="{height:.1f}" r="4" fill="{colour(marked[i])}"/>')
-        parts.append(f'<text x="{at + 6:.1f}" y="{height - 5:.1f}">{i + 1}</text>')
+    found = [(x(math.log(across)), y(up)) for across, up in places]
+    for i, ((at, height), (beside, above)) in enumerate(zip(found, free_places(found), strict=True)):
+        fill = colour(marked[i])
+        parts.append(f'<path class="thread" stroke="{fill}" d="M{at:.1f} {height:.1f}L{beside:.1f} {above:.1f}"/>')
+        parts.append(f'<circle cx="{at:.1f}" cy="{height:.1f}" r="4" fill="{fill}"/>')
+        parts.append(f'<text class="name" x="{beside:.1f}" y="{above:.1f}">{i + 1}</text>')
     return "".join(parts)
+
+
+def free_places(dots: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+    """For each dot the middle of a number near it that meets neither another number nor a dot, if there is one.
+
+    Nearest first, on rings around the dot; to the right before the left.
+    """
+    found: list[tuple[float, float]] = []
+    rings = [
+        (radius * math.cos(turn * math.pi / 8), -radius * math.sin(turn * math.pi / 8))
+        for radius in range(14, 100, 8)
+        for turn in (1, -1, 2, -2, 3, -3, 4, -4, 5, -5, 6, -6, 7, -7)
+    ]
+    for at, height in dots:
+        near = [(at + right, height + down) for right, down in rings]
+        inside = [(a, b) for a, b in near if LEFT < a < WIDTH - 8 and TOP - 12 < b < HEIGHT - BOTTOM - 6]
+        free = (one for one in inside if not any(meets(one, other, *NUMBER) for other in found))
+        found.append(next((one for one in free if not any(meets(one, dot, *DOT) for dot in dots)), near[0]))
+    return found
+
+
+def meets(one: tuple[float, float], other: tuple[float, float], width: float, height: float) -> bool:
+    return abs(one[0] - other[0]) < width and abs(one[1] - other[1]) < height
 
 
 def legend(names: Sequence[str]) -> str:

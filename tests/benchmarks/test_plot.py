@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmarks.plot import MOST_TICKS, Panel, sheet, ticks
+from benchmarks.plot import DOT, MOST_TICKS, NUMBER, Panel, free_places, meets, sheet, ticks
 from regard.explaining.chart import Point, Series
 
 XML = "{http://www.w3.org/2000/svg}"
@@ -87,3 +87,12 @@ def test_every_panel_has_a_place_of_its_own_inside_the_sheet():
 def test_the_legend_names_each_line_once():
     tree = drawn(panel([(1, 1.0), (2, 2.0)], [(1, 3.0), (2, 4.0)]), panel([(1, 1.0), (2, 2.0)], [(1, 3.0), (2, 4.0)]))
     assert [node.text for node in tree.iter(f"{XML}text")].count("two") == 1
+
+
+@settings(derandomize=True, deadline=None, max_examples=40)
+@given(st.lists(st.tuples(st.floats(90, 300), st.floats(80, 190)), min_size=1, max_size=16))
+def test_numbers_of_dots_meet_no_other_number_and_no_dot(dots):
+    numbers = free_places(dots)
+    for i, number in enumerate(numbers):
+        assert not any(meets(number, other, *NUMBER) for other in numbers[:i])
+        assert not any(meets(number, dot, *DOT) for dot in dots)
