@@ -10,21 +10,13 @@ import time
 from pathlib import Path
 
 import pytest
+from tiny_runs import STUDY
 
 from regard.recipe.folder import read_recipe
 from regard.run import Outcome
 from regard.studies import rows as study_rows
 from regard.studies.flops import Cost
 
-SETTINGS = (
-    "text.kind=characters",
-    "model.width=16",
-    "data.batch_tokens=256",
-    "training.threads=1",  # the same sums in every process
-    "training.validations=1",
-    "training.save_every=5",
-    "decoding.cap=8",
-)
 STEPS = 6
 
 
@@ -42,7 +34,7 @@ def files(corpus):
 
 @pytest.fixture(scope="module")
 def words(files):
-    return [*files, "--quiet", *(word for setting in SETTINGS for word in ("--set", setting))]
+    return [*files, "--quiet", *(word for setting in STUDY for word in ("--set", setting))]
 
 
 @pytest.fixture

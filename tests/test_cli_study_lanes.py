@@ -8,16 +8,8 @@ import time
 from pathlib import Path
 
 import pytest
+from tiny_runs import STUDY
 
-SETTINGS = (
-    "text.kind=characters",
-    "model.width=16",
-    "data.batch_tokens=256",
-    "training.threads=1",  # the same sums in every process
-    "training.validations=1",
-    "training.save_every=5",
-    "decoding.cap=8",
-)
 ROWS = ("rnn", "transformer")
 LONG = 100  # steps: time enough to interrupt them
 PROCESSES = Path("/proc")
@@ -30,7 +22,7 @@ def words(corpus):
     for option, name in (("", "train"), ("valid-", "test"), ("test-", "test")):
         for side in ("source", "target"):
             files += [f"--{option}{side}", corpus / f"{name}.{side}"]
-    return [*files, *(word for s in SETTINGS for word in ("--set", s)), *(word for r in ROWS for word in ("--rows", r))]
+    return [*files, *(word for s in STUDY for word in ("--set", s)), *(word for r in ROWS for word in ("--rows", r))]
 
 
 def weights(out):

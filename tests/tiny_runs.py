@@ -22,6 +22,15 @@ TINY = (
     "training.validations=2",
     "training.threads=1",  # the same sums in every process
 )
+STUDY = (  # what every row of a study has
+    "text.kind=characters",
+    "model.width=16",
+    "data.batch_tokens=256",
+    "training.threads=1",  # the same sums in every process
+    "training.validations=1",
+    "training.save_every=5",
+    "decoding.cap=8",
+)
 
 
 def options(*settings: str) -> list[str]:
