@@ -164,7 +164,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if not (data / name).is_file():
             parser.error(f"REGARD_DATA: {data} does not hold {name}; name the folder that does")
     for name in chosen.only:
-        finish(name, Bench(data, chosen.work.absolute(), there, back), chosen.out / "levers")
+        finish(name, Bench(data, chosen.work.absolute() / there.name, there, back), chosen.out / "levers")
     found = finished(chosen.out / "levers")
     words = ["python -m benchmarks.levers", *(["--only", *found] if len(found) < len(PARTS) else [])]
     figures = {key: value for part in found.values() for key, value in part["figures"].items()}

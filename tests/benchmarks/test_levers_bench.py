@@ -93,3 +93,19 @@ def test_what_is_finished_is_not_measured_again_and_all_of_it_is_told(bench, mon
     assert content["command"] == "python -m benchmarks.levers --only mbr"
     assert content["figures"]["the most agreed of 16 by bleu: gain"] == 0.5
     assert "the most agreed of 16 by chrf" in capsys.readouterr().out
+
+
+def test_models_of_another_length_are_not_taken_for_these(monkeypatch, tmp_path):
+    train = tmp_path / "multi30k"
+    train.mkdir()
+    for name in ("train.en.gz", "train.de.gz"):
+        (train / name).touch()
+    monkeypatch.setenv("REGARD_DATA", str(tmp_path))
+    monkeypatch.setattr(quality, "WORK", tmp_path / "quality")
+    places = set()
+    for budget in ("30m", "12m"):
+        regard = typed(monkeypatch, {}, *answers(41.0, 40.0))
+        levers.main(["--only", "distil", "--budget", budget, "--out", str(tmp_path / budget), "--work", str(tmp_path)])
+        (words,) = asked(regard, "distil")
+        places.add(words[words.index("--out") + 1])
+    assert len(places) == 2
