@@ -99,10 +99,18 @@ def plain_gather(to: Sequence[Tensor], of: Sequence[Tensor | None]) -> float:
     return float(sum(x.double().square().sum() for x in to))
 
 
+def join(threads: int) -> None:
+    """What a thread does before its first share."""
+    torch.set_num_threads(threads)
+    torch.set_flush_denormal(True)
+
+
 class Crew:
     """Threads that go through shares of a batch, the first with the model itself, the others with twins of it.
 
     The same shares in the same order give the same sums: a run can be repeated to the bit with as many threads.
+    Numbers below 1e-38 are zero within: gradients that vanish end there, and a processor computes with them many
+    times slower (an RNN with parameterised attention took 1.5 times the steps a minute without them).
     """
 
     def __init__(self, model: nn.Module, task: Task[Any, Any], size: int) -> None:
@@ -113,14 +121,16 @@ class Crew:
         self.before = torch.get_num_threads()
         self.threads = max(self.before // size, 1)  # of each
         count = self.threads
-        self.pool = ThreadPoolExecutor(size - 1, initializer=lambda: torch.set_num_threads(count)) if size > 1 else None
+        self.pool = ThreadPoolExecutor(size - 1, initializer=lambda: join(count)) if size > 1 else None
 
     def __enter__(self) -> "Crew":
+        torch.set_flush_denormal(True)
         if self.pool:
             torch.set_num_threads(self.threads)  # this thread is one of the crew
         return self
 
     def __exit__(self, *_: object) -> None:
+        torch.set_flush_denormal(False)
         if self.pool:
             self.pool.shutdown()
             torch.set_num_threads(self.before)

@@ -32,6 +32,17 @@ def test_shares_of_a_batch_add_up_to_the_batch(size):
     torch.testing.assert_close(gradients(model), expected)
 
 
+@pytest.mark.parametrize("size", [1, 3])
+def test_numbers_that_are_nearly_nothing_are_nothing_to_every_member(size):
+    def product(_):
+        return float(torch.tensor([1e-30]) * torch.tensor([1e-10]))
+
+    assert product(0) == pytest.approx(1e-40, rel=1e-3)
+    with Crew(toy_model(), Toy(), size) as crew:
+        assert crew.map(product, range(size)) == [0.0] * size
+    assert product(0) == pytest.approx(1e-40, rel=1e-3)
+
+
 def test_a_batch_with_fewer_rows_than_shares_leaves_some_idle():
     model, task = toy_model(dropout=0.0), Toy()
     with Crew(model, task, 3) as crew:
