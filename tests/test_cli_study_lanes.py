@@ -10,6 +10,10 @@ from pathlib import Path
 import pytest
 from tiny_runs import STUDY
 
+from regard.studies.lanes import begin
+from regard.studies.rows import Plan, Row, Texts
+from regard.training.signals import INTERRUPTED
+
 ROWS = ("rnn", "transformer")
 LONG = 100  # steps: time enough to interrupt them
 PROCESSES = Path("/proc")
@@ -45,8 +49,8 @@ def test_rows_at_once_are_those_of_one_after_another(regard, words, tmp_path):
     assert regard("study", "bottleneck", "--out", one, *words, "--steps", 6).code == 0
     ended = regard("study", "bottleneck", "--out", two, *words, "--steps", 6, "--at-once", 2)
     assert ended.code == 0
-    assert "rnn: 6 steps, 1 more to come\n" in ended.err
-    assert "transformer: dev PPL " in ended.err
+    assert "transformer: 6 steps, 1 more to come\n" in ended.err
+    assert "rnn: dev PPL " in ended.err
     assert weights(one) == weights(two)
     told = [json.loads((out / "study-bottleneck.json").read_text()) for out in (one, two)]
     assert told[1]["command"].endswith(" --at-once 2 --rows rnn --rows transformer")
@@ -73,6 +77,19 @@ def test_rows_at_once_that_are_interrupted_go_on(regard, words, tmp_path):
     assert not (out / "study-bottleneck.json").exists()
     assert regard("study", "bottleneck", "--out", out, *words, "--steps", LONG, "--at-once", 2).code == 0
     assert weights(out) == weights(whole)
+
+
+@pytest.mark.parametrize("ignored", [False, True])  # as by what a shell has started in the background
+def test_an_interrupt_before_a_row_has_begun_is_not_lost(corpus, tmp_path, ignored):
+    train, test = ((corpus / f"{name}.source", corpus / f"{name}.target") for name in ("train", "test"))
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN) if ignored else signal.getsignal(signal.SIGINT)
+    try:
+        process = begin(Row("rnn", "rnn"), Plan(Texts(*train, *test, *test), "10m"), tmp_path)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=120)
+    assert process.returncode == INTERRUPTED
 
 
 @pytest.mark.skipif(not PROCESSES.is_dir(), reason="needs /proc, to see which processes there are")

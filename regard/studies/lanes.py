@@ -61,13 +61,17 @@ def side_by_side(rows: Sequence[Row], plan: Plan, out: Path, at_once: int, tell:
 
 def begin(row: Row, plan: Plan, out: Path) -> Process:
     asked = json.dumps({"row": asdict(row), "plan": asdict(plan), "out": out}, default=str)
-    return subprocess.Popen(
-        [sys.executable, "-c", START, json.dumps(sys.path), asked],
-        stdin=subprocess.PIPE,  # stays open as long as this process lives
-        stdout=subprocess.PIPE,
-        text=True,
-        start_new_session=True,  # Ctrl-C is for the parent, which hands it on
-    )
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])  # the child inherits it, until it can answer
+    try:
+        return subprocess.Popen(
+            [sys.executable, "-c", START, json.dumps(sys.path), asked],
+            stdin=subprocess.PIPE,  # stays open as long as this process lives
+            stdout=subprocess.PIPE,
+            text=True,
+            start_new_session=True,  # Ctrl-C is for the parent, which hands it on
+        )
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
 
 
 def ended(process: Process, row: Row, out: Path, tell: Tell) -> list[RegardError]:
@@ -105,7 +109,9 @@ def main() -> None:
     plan = asked["plan"]
     texts = Texts(**{f.name: Path(plan["texts"][f.name]) for f in fields(Texts)})
     same = Plan(texts, plan["budget"], plan["steps"], plan["seed"], tuple(plan["settings"]))
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # what a shell starts in the background ignores it
     try:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
         found = finish_row(row, same, Path(asked["out"]), quiet=True)
     except RegardError as error:
         sys.stdout.write(json.dumps(refusal(error)) + "\n")

@@ -159,13 +159,18 @@ def report(results: Sequence[Result], _test: TestSet, plan: Plan, rows: Path) ->
         (*(charts(trained, base) if base else ()), learning_curves(results, rows)),
         (
             *how(plan, results),
-            "Each row is one run with one seed, so that small differences may be chance. The paper trained all rows "
-            "for equally many steps, on WMT 2014; here they have equally much of the budget, so that a larger model "
-            "takes fewer steps in the same minutes. In group (B) the values become as narrow as the keys, which in the "
-            "paper keep their width.",
+            f"Each row is one run with one seed, so that small differences may be chance. {fairness(plan)} In group "
+            "(B) the values become as narrow as the keys, which in the paper keep their width.",
         ),
     )
     return Report({**counted(ways), **row_figures(results)}, contents)
+
+
+def fairness(plan: Plan) -> str:
+    there = "The paper trained all rows for equally many steps, on WMT 2014"
+    if plan.steps:
+        return f"{there}; here too, so that a larger model had more minutes."
+    return f"{there}; here they had equally many minutes, in which a larger model takes fewer steps."
 
 
 def counted(ways: Sequence[Direction]) -> dict[str, float]:

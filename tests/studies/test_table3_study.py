@@ -14,6 +14,7 @@ from regard.studies.table3 import Direction, direction
 
 BASE = result("base", ppl=8.0, dev=30.0)
 TEST = TestSet(["a"], ["a"])
+PLAN = Plan(MULTI30K)
 
 
 def recipe(row):
@@ -77,11 +78,11 @@ def test_directions_of_a_row_are_those_of_its_figures_here_and_there():
     assert ppl.sentence == "heads-16: PPL worse (+0.50), in the paper better"
 
 
-def report(*results, rows):
+def report(*results, rows, plan=PLAN):
     for one in results:
         (rows / one.name).mkdir()
         (rows / one.name / "training.jsonl").touch()
-    return table3.report(results, TEST, Plan(MULTI30K), rows)
+    return table3.report(results, TEST, plan, rows)
 
 
 def test_agreements_are_counted_and_disagreements_named(tmp_path):
@@ -118,3 +119,14 @@ def test_without_its_base_a_table_has_rows_and_no_directions(tmp_path):
     assert found.contents.findings == ()
     assert found.figures["agreements"] == found.figures["directions"] == 0
     assert len(found.contents.tables) == 1
+
+
+@pytest.mark.parametrize(
+    ("plan", "told"),
+    [
+        (PLAN, "in which a larger model takes fewer steps"),
+        (Plan(MULTI30K, budget=None, steps=700), "a larger model had more minutes"),
+    ],
+)
+def test_the_page_says_what_was_equal_for_all_rows(tmp_path, plan, told):
+    assert told in " ".join(report(BASE, rows=tmp_path, plan=plan).contents.notes)
