@@ -1,4 +1,7 @@
-"""A line chart as inline SVG: axes, a grid, a legend, and the values that the page shows under the pointer."""
+"""A line chart as inline SVG: axes, a grid, a legend, and the values that the page shows under the pointer.
+
+Lines of one point each are dots, with their names beside them.
+"""
 
 import json
 import math
@@ -8,9 +11,13 @@ from dataclasses import dataclass
 from regard.explaining.markup import text
 
 WIDTH, HEIGHT = 480, 250
-LEFT, RIGHT, TOP, BOTTOM = 52, 14, 12, 40
+LEFT, RIGHT, TOP, BOTTOM = 52, 20, 12, 40
 STYLES = 18  # of lines: six colours, whole, dashed and dotted; then they repeat
+LETTER, LINE = 6.6, 12.0  # of a name beside a dot: how wide and how high, a little generous
 MOST_POINTS = 300  # a line has no more pixels to show than this
+
+
+Box = tuple[float, float, float, float]  # left, top, right, bottom
 
 
 @dataclass(frozen=True)
@@ -51,12 +58,14 @@ def chart(title: str, series: Sequence[Series], x_name: str) -> str:
     x_ticks, y_ticks = ticks([p.x for p in points], 6), ticks([p.y for p in points], 5)
     x = Scale(x_ticks[0], x_ticks[-1], LEFT, WIDTH - RIGHT)
     y = Scale(y_ticks[0], y_ticks[-1], HEIGHT - BOTTOM, TOP)
+    dots = len(lines) > 1 and len(points) == len(lines)
     return (
-        f'<figure class="chart"><figcaption>{text(title)}{legend(lines)}</figcaption>'
+        f'<figure class="chart"><figcaption>{text(title)}{"" if dots else legend(lines)}</figcaption>'
         f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{text(title)} by {text(x_name)}">'
         f"{axes(x, y, x_ticks, y_ticks)}"
         f'<text class="axis" x="{(LEFT + WIDTH - RIGHT) / 2:g}" y="{HEIGHT - 4}">{text(x_name)}</text>'
         f"{''.join(draw(line, i, x, y) for i, line in enumerate(lines))}"
+        f"{names(lines, x, y) if dots else ''}"
         f'<circle class="mark" r="4"/></svg><output class="value">{text(lines[0].points[-1].note)}</output></figure>'
     )
 
@@ -103,6 +112,32 @@ def draw(line: Series, i: int, x: Scale, y: Scale) -> str:
     dots = "".join(f'<circle cx="{px:g}" cy="{py:g}" r="2.5"/>' for px, py, _ in places) if len(places) <= 40 else ""
     data = text(json.dumps(places, separators=(",", ":")))
     return f'<g class="line s{i % STYLES}" data-points="{data}"><polyline points="{path}"/>{dots}</g>'
+
+
+def names(lines: Sequence[Series], x: Scale, y: Scale) -> str:
+    """Each name beside its dot, where it covers no other dot and no other name, if there is such a place."""
+    dots = [(x(line.points[0].x), y(line.points[0].y)) for line in lines]
+    taken: list[Box] = [(across - 4, up - 4, across + 4, up + 4) for across, up in dots]
+    parts = []
+    for i, (line, (across, up)) in enumerate(zip(lines, dots, strict=True)):
+        width = LETTER * len(line.name)
+        right, left = across + 6, across - 6 - width
+        near = [
+            (start, middle - LINE / 2, start + width, middle + LINE / 2)
+            for middle in (up, up - LINE, up + LINE)
+            for start in (right, left, across - width / 2)
+            if start > LEFT and start + width < WIDTH
+        ]
+        free = (box for box in near if not any(meet(box, other) for other in taken))
+        box = next(free, (right, up - LINE / 2, right + width, up + LINE / 2))
+        taken.append(box)
+        place = f'x="{box[0]:.1f}" y="{box[1] + LINE / 2:.1f}"'
+        parts.append(f'<text class="dot-name s{i % STYLES}" {place}>{text(line.name)}</text>')
+    return "".join(parts)
+
+
+def meet(one: Box, other: Box) -> bool:
+    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
 
 
 def number(value: float) -> str:

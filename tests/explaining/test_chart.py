@@ -71,6 +71,21 @@ def test_values_that_are_not_finite_leave_no_point():
     assert [note for _, _, note in places(chart("t", [Series("s", points)], "step"))[0]] == ["b"]
 
 
+def test_dots_have_their_names_beside_them_and_no_name_lies_on_another():
+    dots = [("first", 0.0, 1.0), ("second", 1.0, 1.0), ("third", 1.0, 1.01), ("last of all", 10.0, 3.0)]
+    drawn = chart("t", [Series(name, (Point(x, y, name),)) for name, x, y in dots], "step")
+    assert "key" not in drawn  # no legend
+    found = re.findall(r'<text class="dot-name s\d" x="([\d.]+)" y="([\d.]+)">([^<]+)</text>', drawn)
+    assert [name for _, _, name in found] == [name for name, _, _ in dots]
+    boxes = [(float(x), float(y) - 6, float(x) + 6 * len(name), float(y) + 6) for x, y, name in found]
+    for i, (left, top, right, bottom) in enumerate(boxes):
+        assert 0 < left < right < 480
+        for other in boxes[:i]:
+            assert right <= other[0] or other[2] <= left or bottom <= other[1] or other[3] <= top
+    lines = [Series(name, (Point(x, y, name), Point(x + 1, y, name))) for name, x, y in dots]
+    assert 'class="dot-name' not in chart("t", lines, "step")
+
+
 def test_without_values_the_figure_says_so():
     assert "no values yet" in chart("t", [Series("s", (Point(0.0, math.nan, "a"),))], "step")
 
@@ -86,6 +101,6 @@ def test_thinning_keeps_the_last_point_the_order_and_the_limit(count):
 
 
 def test_several_lines_have_a_key_and_one_line_has_none():
-    one, two = Series("train", (Point(0.0, 1.0, ""),)), Series("valid", (Point(0.0, 2.0, ""),))
+    one, two = (Series(name, (Point(0.0, 1.0, ""), Point(1.0, 2.0, ""))) for name in ("train", "valid"))
     assert re.findall(r'class="key s(\d)">(\w+)<', chart("t", [one, two], "step")) == [("0", "train"), ("1", "valid")]
     assert "key" not in chart("t", [one], "step")

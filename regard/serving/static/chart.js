@@ -1,7 +1,7 @@
 // A line chart that is drawn again as its values come: the look is that of regard/explaining/chart.py.
 import { drawn, element } from "./dom.js";
 
-const WIDTH = 480, HEIGHT = 250, LEFT = 52, RIGHT = 14, TOP = 12, BOTTOM = 40;
+const WIDTH = 480, HEIGHT = 250, LEFT = 52, RIGHT = 20, TOP = 12, BOTTOM = 40;
 const MOST = 300; // points of a line: it has no more pixels to show
 
 // Round numbers (1, 2 or 5 times a power of ten) at equal steps that enclose the values.
