@@ -49,8 +49,8 @@ def test_rows_at_once_are_those_of_one_after_another(regard, words, tmp_path):
     assert regard("study", "bottleneck", "--out", one, *words, "--steps", 6).code == 0
     ended = regard("study", "bottleneck", "--out", two, *words, "--steps", 6, "--at-once", 2)
     assert ended.code == 0
-    assert "transformer: 6 steps, 1 more to come\n" in ended.err
-    assert "rnn: dev PPL " in ended.err
+    assert "rnn: 6 steps, 1 more to come\n" in ended.err
+    assert "transformer: dev PPL " in ended.err
     assert weights(one) == weights(two)
     told = [json.loads((out / "study-bottleneck.json").read_text()) for out in (one, two)]
     assert told[1]["command"].endswith(" --at-once 2 --rows rnn --rows transformer")
