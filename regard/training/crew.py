@@ -109,8 +109,8 @@ class Crew:
     """Threads that go through shares of a batch, the first with the model itself, the others with twins of it.
 
     The same shares in the same order give the same sums: a run can be repeated to the bit with as many threads.
-    Numbers below 1e-38 are zero within: gradients that vanish end there, and a processor computes with them many
-    times slower (an RNN with parameterised attention took 1.5 times the steps a minute without them).
+    Numbers below 1e-38 are zero within: gradients that vanish end there, and a processor is slow with them (an RNN with
+    parameterised attention took 1.5 times the steps a minute without them).
     """
 
     def __init__(self, model: nn.Module, task: Task[Any, Any], size: int) -> None:
