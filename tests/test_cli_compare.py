@@ -101,6 +101,20 @@ def test_the_page_tells_the_same_and_loads_nothing(regard, files):
     assert "six seven <mark>eight</mark> nine <mark>ten</mark>" in page
 
 
+@pytest.mark.parametrize("name", ["a", "b", "source", "target"])
+def test_the_page_does_not_replace_what_is_compared(regard, files, name):
+    before = (files / name).read_bytes()
+    regard(*arguments(files, "--out", files / name)).refused(name, "would be lost")
+    assert (files / name).read_bytes() == before
+
+
+def test_a_line_too_long_for_ter_is_refused_before_other_scores_take_their_time(regard, files, monkeypatch):
+    monkeypatch.setattr("regard.evaluation.compare.paired", None)
+    for name in ("a", "target"):
+        (files / name).write_text("word " * 151 + "\ntwo\nthree\n")
+    regard(*arguments(files)).refused("line 1", "--metric bleu")
+
+
 def test_mistakes_are_one_line(regard, files, tmp_path):
     regard("compare", files / "a", files / "a", *arguments(files)[3:]).refused("given as A and as B")
     regard("compare", files / "a", files / "none", *arguments(files)[3:]).refused("none", "no such file")

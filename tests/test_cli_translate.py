@@ -64,6 +64,12 @@ def test_files_serve_like_streams(regard, model, lines, tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in", "out"]
 
 
+def test_the_input_is_not_written_over(regard, model, lines, tmp_path):
+    (tmp_path / "text").write_text("".join(f"{line}\n" for line in lines))
+    regard("translate", model, "--input", tmp_path / "text", "--output", tmp_path / "text").refused("would be lost")
+    assert (tmp_path / "text").read_text().splitlines() == lines
+
+
 def test_json_says_the_same_as_text(regard, model, lines):
     found = [json.loads(line) for line in regard("translate", model, "--json", stdin=text(*lines, "")).lines]
     assert [one["source"] for one in found] == [*lines, ""]

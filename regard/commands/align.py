@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from regard.aligner import Aligner, load_aligner
 from regard.commands.progress import counted, say
-from regard.commands.streams import chunked, to_json, writing
+from regard.commands.streams import chunked, refuse_loss, to_json, writing
 from regard.data.alignment import read_gold
 from regard.data.pairs import Pair
 from regard.data.readers import read_parallel
@@ -85,6 +85,7 @@ class Sight:
 def align_files(model: Path, request: AlignRequest) -> None:
     """Writes the links of every pair, or their score, or both."""
     request.refuse_contradictions()
+    refuse_loss(request.output, request.source, request.target, request.gold, request.score)
     pairs = list(read_parallel(request.source, request.target))
     # What may be wrong with the files is known before a model is opened.
     dev = chosen_by(request, pairs)

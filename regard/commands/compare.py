@@ -3,9 +3,11 @@
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
-from regard.commands.streams import to_json
+from regard.commands.progress import counted
+from regard.commands.streams import refuse_loss, to_json
 from regard.commands.wrapping import labelled
 from regard.data.readers import read_lines, read_parallel
 from regard.errors import DataError
@@ -31,6 +33,7 @@ def compare_systems(a: Path, b: Path, request: CompareRequest) -> None:
     """Outputs, scores, tests; then the page, and either the table or the JSON."""
     if a.resolve() == b.resolve():
         raise DataError(f"{a}: given as A and as B; name two different systems")
+    refuse_loss(request.out, a, b, request.source, request.target)
     pairs = list(read_parallel(request.source, request.target))
     sources, references = [pair.source for pair in pairs], [pair.target for pair in pairs]
     outputs = [outputs_of(system, sources, request.source) for system in (a, b)]
@@ -65,7 +68,7 @@ def translations(model: Path, sources: Sequence[str]) -> list[str]:
 
     request = TranslateRequest(engine="ctranslate2" if is_exported(model) else "torch")
     with speaking(model, request, iter(sources), lambda: load(model, request.engine)) as parts:
-        return [line for part in parts for line in part]
+        return list(counted(chain.from_iterable(parts), len(sources)))
 
 
 # ---------------------------------------------------------------- terminal

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from regard.commands.streams import to_json
+from regard.commands.streams import refuse_loss, to_json
 from regard.commands.translate import TranslateRequest, refuse_unheard, speaking
 from regard.data.readers import read_parallel
 from regard.decoding.consensus import UtilityName
@@ -53,6 +53,7 @@ class EvaluateRequest:
 def evaluate_files(model: Path, request: EvaluateRequest) -> None:
     """Translate, score, show; the seconds are those of translation alone."""
     search = request.search()
+    refuse_loss(request.output, request.source, request.target)
     pairs = [replace(pair, source=search.asked(pair.source)) for pair in read_parallel(request.source, request.target)]
     refuse_unheard(search)
     engine = search.open(model)

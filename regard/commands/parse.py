@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from regard.commands.options import checked
-from regard.commands.streams import chunked, input_lines, to_json, writing
+from regard.commands.streams import chunked, input_lines, refuse_loss, to_json, writing
 from regard.data.treebank import outermost, read_treebank
 from regard.errors import DataError, DecodingError
 from regard.evaluation.parses import score_parses, tagged_as
@@ -36,6 +36,7 @@ class ParseRequest:
 
 def parse_lines(model: Path, request: ParseRequest) -> None:
     """Writes the tree of each line, or the scores of all sentences of a treebank."""
+    refuse_loss(request.output, request.source, request.gold)
     if request.gold is None:
         write_trees(model, request)
         return

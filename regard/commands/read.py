@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from regard.commands.streams import chunked, input_lines, one_line, to_json, writing
+from regard.commands.streams import chunked, input_lines, one_line, refuse_loss, to_json, writing
 from regard.data.accounts import resolve
 from regard.data.labelled import read_labelled
 from regard.data.options import LabelledOptions
@@ -42,6 +42,7 @@ def shown(text: str, piece: str) -> str:
 
 def embed_lines(model: Path, source: Path | None, output: Path | None) -> None:
     """A vector for each line: a JSON array a line, or all of them as one NumPy array where `output` ends in .npy."""
+    refuse_loss(output, source)
     embedder = load_embedder(model)
     parts = (embedder.embed(lines).numpy() for lines in chunked(input_lines(source), CHUNK))
     if output is not None and output.suffix == ".npy":
@@ -73,6 +74,7 @@ class ClassifyRequest:
 
 def classify_lines(model: Path, request: ClassifyRequest) -> None:
     """Writes the label of each line, a blank line for a blank one; or, of labelled texts, how many are right."""
+    refuse_loss(request.output, request.source, request.labelled)
     classifier = load_classifier(model)
     if request.labelled is not None:
         report(classifier, request)

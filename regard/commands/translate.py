@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from regard.commands.check import check_in
 from regard.commands.options import checked
-from regard.commands.streams import chunked, input_lines, input_text, one_line, to_json, writing
+from regard.commands.streams import chunked, input_lines, input_text, one_line, refuse_loss, to_json, writing
 from regard.decoding.consensus import UTILITIES, UtilityName, by_agreement
 from regard.decoding.options import SamplingOptions, SearchOptions
 from regard.documents import ByAttention, translate_html, translate_text
@@ -86,6 +86,7 @@ class TranslateRequest:
 def translate_lines(model: Path, request: TranslateRequest) -> None:
     """Every input line gives `n_best` output lines, in order; a blank line stays blank. Or one text becomes another."""
     refuse_unheard(request)
+    refuse_loss(request.output, request.source, request.glossary)
     if request.form != "lines":
         translate_whole(model, request)
         return

@@ -6,7 +6,7 @@ from difflib import SequenceMatcher
 
 from regard.evaluation.by_length import Bucket, by_length
 from regard.evaluation.scores import check_pairs
-from regard.evaluation.significance import METRICS, Difference, Metric, paired, seed, verdict
+from regard.evaluation.significance import METRICS, Difference, Metric, paired, refuse_long, seed, verdict
 
 Runs = list[tuple[str, bool]]
 
@@ -87,6 +87,8 @@ class Texts:
 def compare(texts: Texts, metrics: Sequence[Metric] = METRICS, examples: int = 5) -> Comparison:
     """The whole comparison; at most `examples` sentences for each side."""
     rows = side_by_side(texts)
+    if "ter" in metrics:  # said before the other scores take their time
+        refuse_long(texts.a, texts.b, texts.references)
     return Comparison(
         sentences=len(rows),
         identical=sum(row.a == row.b for row in rows),
