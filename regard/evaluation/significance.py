@@ -74,7 +74,9 @@ def seed() -> int:
 def paired(a: Sequence[str], b: Sequence[str], references: Sequence[str], metric: Metric) -> Difference:
     """Scores of both, and how likely their difference is by chance: by bootstrap and by approximate randomisation.
 
-    Bootstrap: draw the test set anew, with repetition, and see how much the difference moves. Koehn 2004.
+    Bootstrap: draw the test set anew, with repetition, and see how much the difference moves. Koehn 2004. sacreBLEU
+    counts resamples whose |difference| exceeds its mean by more than the real difference; where A and B are close, |.|
+    folds one half of them onto the other, and p comes out too small.
     Randomisation: swap the outputs of A and B in half of the sentences, which changes nothing if they are equally
     good, and see how often the difference is as large as the real one. Riezler & Maxwell 2005.
     """
@@ -140,7 +142,7 @@ def refuse_long(a: Sequence[str], b: Sequence[str], references: Sequence[str]) -
 
 
 def verdict(found: Difference) -> str:
-    """What the figures mean, by approximate randomisation, which is wrong less often than the bootstrap."""
+    """What the figures mean, by approximate randomisation: the bootstrap's p is too small where systems are close."""
     if found.difference == 0:
         return f"A and B have the same {found.metric}."
     better = "B" if found.gain > 0 else "A"

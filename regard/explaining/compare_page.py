@@ -45,7 +45,8 @@ def scores(differences: Sequence[Difference]) -> str:
         f'<table class="figures"><thead><tr>{"".join(f"<th>{head}</th>" for head in heads)}</tr></thead>'
         f"<tbody>{rows}</tbody></table>"
         "<p>± holds 95 % of the resampled test sets. p: how often a difference this large would come up if A and B "
-        f"were equally good; from {percent(LUCK)} on it may well be chance. TER counts errors: less is better.</p>"
+        f"were equally good; from {percent(LUCK)} on it may well be chance. The bootstrap's is too small where "
+        "A and B are close, so what is said in words goes by randomisation. TER counts errors: less is better.</p>"
     )
 
 
