@@ -115,6 +115,15 @@ def test_judges_share_a_file_and_a_report_reads_several(rank, regard, files):
     assert report.out == both.out
 
 
+def test_judges_see_the_same_pairs_but_not_on_the_same_sides(rank, files):
+    """Else whoever always says 1 would favour the same outputs as the next who does."""
+    for judge in ("anna", "ben"):
+        rank(*["="] * MOST, more=("--judge", judge), out=judge)
+    ours, theirs = ([(one.left.text, one.right.text) for one in read_judgements(files / n)] for n in ("anna", "ben"))
+    assert list(map(sorted, ours)) == list(map(sorted, theirs))
+    assert ours != theirs
+
+
 def test_judges_without_a_name_are_one_for_each_file(rank, regard, files):
     """The same file twice stands for two people who agree."""
     rank(*["1"] * MOST, out="one")
@@ -147,6 +156,7 @@ def test_mistakes_are_one_line(regard, rank, files):
     options = ("--source", files / "source", "--out", files / "j")
     first, second = files / "first", files / "second"
     regard("rank", first, *options).refused("found 1 system", "at least 2")
+    regard("rank", first, f"b={files}", *options).refused("is a folder", "regard translate")
     regard("rank", first, files / "none", *options).refused("none", "no such file")
     regard("rank", first, f"b={first}", *options).refused("given twice")
     regard("rank", f"x={first}", f"x={second}", *options).refused("called 'x'")

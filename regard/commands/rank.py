@@ -94,6 +94,8 @@ def named(systems: Sequence[str]) -> dict[str, Path]:
 
 
 def parallel(path: Path, source: Path, count: int) -> list[str]:
+    if path.is_dir():
+        raise DataError(f"{path}: is a folder; give outputs: regard translate {path} < {source} > FILE")
     lines = [harmless(line) for line in read_lines(path)]
     if len(lines) != count:
         raise DataError(f"{path} has {len(lines)} lines, {source} has {count}; give one line for each source")
@@ -141,7 +143,7 @@ class Session:
 
     def run(self) -> Ended:
         request = self.request
-        tell(f"{len(self.sheets)} sentences. Which output translates better? Each answer is saved at once.")
+        tell(f"{many(len(self.sheets), 'sentence')}. Which output translates better? Each answer is saved at once.")
         while upcoming := next_question(self.sheets, self.judgements, request.judge, request.seed):
             if upcoming.question.idle:
                 self.add(answer(upcoming.question, "equal", request.judge))
@@ -149,7 +151,8 @@ class Session:
             self.show(upcoming)
             match ask():
                 case "q":
-                    tell(f"Saved in {request.out}. The same command goes on, at most {upcoming.at_most} questions.")
+                    left = many(upcoming.at_most, "question")
+                    tell(f"Saved in {request.out}. The same command goes on, at most {left}.")
                     return "left"
                 case "u":
                     self.undo()
@@ -160,8 +163,8 @@ class Session:
 
     def show(self, upcoming: Next) -> None:
         question = upcoming.question
-        at_most = f"at most {upcoming.at_most} more question{'s' if upcoming.at_most > 1 else ''}"
-        tell(f"\n── sentence {upcoming.place + 1} of {len(self.sheets)}, {at_most} ──")
+        at_most = many(upcoming.at_most, "more question")
+        tell(f"\n── sentence {upcoming.place + 1} of {len(self.sheets)}, at most {at_most} ──")
         tell(labelled("source", question.source, room=11))
         if self.references:
             tell(labelled("reference", self.references[question.sentence - 1], room=11))
@@ -213,8 +216,8 @@ def show(judgements: Sequence[Judgement], *, as_json: bool) -> None:
 def table(found: Ranking) -> Iterator[str]:
     """The ranking for people, best first."""
     room = min(19, max(6, *(len(place.system) for place in found.places)))
-    by = "1 judge" if found.judges == 1 else f"{found.judges} judges"
-    yield f"{found.sentences:,} sentences, {found.questions:,} questions answered by {by}"
+    by = many(found.judges, "judge")
+    yield f"{many(found.sentences, 'sentence')}, {many(found.questions, 'question')} answered by {by}"
     yield ""
     yield (
         f"place {'system':<{room}}{'strength':>9}  {'95 % interval':<15}"
@@ -228,6 +231,10 @@ def table(found: Ranking) -> Iterator[str]:
         yield f"{place:<6}{shortened(one.system, room):<{room}}{strength:>+9.2f}  {interval:<15}{counts}"
     yield ""
     yield "strength: log-odds of being preferred to an average system (Bradley–Terry)"
+
+
+def many(count: int, thing: str) -> str:
+    return f"{count:,} {thing}{'' if count == 1 else 's'}"
 
 
 def shortened(name: str, room: int) -> str:

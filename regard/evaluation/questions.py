@@ -91,7 +91,7 @@ def next_question(sheets: Sequence[Sheet], judgements: Sequence[Judgement], judg
         pair, answered = advance(sheet, texts, known, seed)
         if pair is not None:
             left += most_questions(len(texts)) - answered
-            found = found or (arranged(sheet, pair, seed), place)
+            found = found or (arranged(sheet, pair, f"{seed} {judge}"), place)
     return None if found is None else Next(*found, left)
 
 
@@ -124,10 +124,13 @@ def preference(judgement: Judgement, text: str) -> int:
     return 1 if winner.text == text else -1
 
 
-def arranged(sheet: Sheet, pair: tuple[Output, Output], seed: int) -> Question:
-    """The pair in random order, the same whenever it is asked again: nobody learns which side a system is on."""
+def arranged(sheet: Sheet, pair: tuple[Output, Output], key: str) -> Question:
+    """The pair in random order, the same whenever it is asked again: nobody learns which side a system is on.
+
+    The key has the judge in it, so that whoever favours one side does not favour the same outputs as the next judge.
+    """
     one, other = pair
     texts = f"{one.text}\n{other.text}"
-    if random.Random(f"side {seed} {sheet.number} {texts}").random() < 0.5:
+    if random.Random(f"side {key} {sheet.number} {texts}").random() < 0.5:
         one, other = other, one
     return Question(sheet.number, sheet.source, one, other)
