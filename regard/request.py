@@ -56,11 +56,12 @@ class Request:
     def tree(self) -> Tree:
         """The recipe file, the options over it, the settings over those."""
         tree = read_tree(self.recipe) if self.recipe else {}
-        corpus = {"source": self.source, "target": self.target, "tsv": self.tsv, "jsonl": self.jsonl}
+        pair = {"source": self.source, "target": self.target}
+        corpora = [each for each in map(given, (pair, {"tsv": self.tsv}, {"jsonl": self.jsonl})) if each]
         valid = {"source": self.valid_source, "target": self.valid_target}
         lengths = {"steps": self.steps, "epochs": self.epochs, "budget": self.budget}
-        if given(corpus):
-            tree = overlay(tree, {"data": {"corpora": [given(corpus)]}})
+        if corpora:
+            tree = overlay(tree, {"data": {"corpora": corpora}})
         if self.vocabulary:
             tree = overlay(tree, {"text": text_of(self.vocabulary)})
         if given(valid):

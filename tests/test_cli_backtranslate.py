@@ -4,8 +4,9 @@ from contextlib import contextmanager
 
 import pytest
 
-from regard.commands import backtranslate
+from regard.commands import resuming
 from regard.data.readers import read_tsv
+from regard.recipe.folder import read_recipe
 from regard.training.logs import read_log
 
 LINES = ["abc de", "edc", "bad cab ace", "dd ee"]
@@ -27,7 +28,7 @@ def says(monkeypatch):
         def speaking(_model, _request, lines, _open):
             yield ([answers[line]] for line in lines)
 
-        monkeypatch.setattr(backtranslate, "speaking", speaking)
+        monkeypatch.setattr(resuming, "speaking", speaking)
 
     return instead
 
@@ -39,7 +40,7 @@ def pairs_of(path):
 def test_every_line_stands_beside_its_translation_in_order(regard, model, text, tmp_path):
     ended = regard("backtranslate", model, "--input", text, "--out", tmp_path / "out.tsv", "--beam", 2)
     assert (ended.code, ended.out) == (0, "")
-    assert ended.err == f"{text}: 4 of 4 pairs\n"
+    assert ended.err == f"translating 4 lines\n{text}: 4 of 4 pairs\n"
     translated = regard("translate", model, "--beam", 2, "--input", text).lines
     assert pairs_of(tmp_path / "out.tsv") == list(zip(translated, LINES, strict=True))
 
@@ -52,6 +53,16 @@ def test_the_result_is_a_corpus(regard, train, model, corpus, tmp_path):
     )
     assert train(tmp_path / "m", "--steps", 1, settings=(corpora,)).code == 0
     assert read_log(tmp_path / "m" / "training.jsonl")
+
+
+def test_what_is_made_is_learned_from_beside_the_pairs(train, corpus, text, tmp_path):
+    made = tmp_path / "out.tsv"
+    made.write_text("".join(f"{line}\t{line}\n" for line in LINES))
+    assert train(tmp_path / "m", "--tsv", made, "--steps", 1).code == 0
+    assert [one.files for one in read_recipe(tmp_path / "m").data.corpora] == [
+        (corpus / "train.source", corpus / "train.target"),
+        (made,),
+    ]
 
 
 def test_draws_are_those_of_translation(regard, model, text, tmp_path):
@@ -68,7 +79,7 @@ def test_what_teaches_nothing_is_left_out_and_counted(regard, model, says, tmp_p
     ended = regard("backtranslate", model, "--input", mono, "--out", tmp_path / "out.tsv")
     assert pairs_of(tmp_path / "out.tsv") == [("eins", "one"), ("zwei", "two")]
     told = "empty 2, bad encoding 2, too long 1, identical 1, length ratio 1"
-    head, _, reasons = ended.err.strip().partition("; left out: ")
+    head, _, reasons = ended.err.splitlines()[-1].partition("; left out: ")
     assert head == f"{mono}: 2 of 9 pairs"
     assert sorted(reasons.split(", ")) == sorted(told.split(", "))
 
@@ -105,9 +116,40 @@ def test_noise_changes_sources_by_its_seed_alone(regard, model, says, tmp_path):
     assert made("--tag", "<n>") == [(f"<n> {source}", target) for source, target in found]
 
 
+def test_interrupted_it_goes_on_where_it_was(regard, model, says, text, tmp_path):
+    asked = ("backtranslate", model, "--input", text, "--out", tmp_path / "out.tsv")
+    says(Breaking(dict.fromkeys(LINES[:3], "once")))
+    assert regard(*asked).code == 130
+    assert not (tmp_path / "out.tsv").exists()
+    says({LINES[3]: "twice"})  # the others are not asked again
+    ended = regard(*asked)
+    assert "translating 4 lines, 3 of which are done" in ended.err
+    assert [source for source, _ in pairs_of(tmp_path / "out.tsv")] == ["once"] * 3 + ["twice"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["mono", "out.tsv"]
+
+
+def test_what_was_made_otherwise_is_not_gone_on_with(regard, model, says, text, tmp_path):
+    asked = ("backtranslate", model, "--input", text, "--out", tmp_path / "out.tsv")
+    for change in (("--beam", 3), ()):
+        says(Breaking(dict.fromkeys(LINES[:3], "before")))
+        assert regard(*asked).code == 130
+        if not change:
+            text.write_text(text.read_text().replace("abc", "cab"))
+        says(dict.fromkeys(text.read_text().splitlines(), "after"))
+        regard(*asked, *change)
+        assert [source for source, _ in pairs_of(tmp_path / "out.tsv")] == ["after"] * 4
+
+
+class Breaking(dict):
+    """Whoever asks for more than is there presses Ctrl-C."""
+
+    def __missing__(self, line):
+        raise KeyboardInterrupt
+
+
 def test_nothing_half_made_is_left(regard, model, says, text, tmp_path):
     says(dict.fromkeys(LINES, ""))
-    ended = regard("backtranslate", model, "--input", text, "--out", tmp_path / "out.tsv")
+    ended = regard("backtranslate", model, "--input", text, "--out", tmp_path / "out.tsv", "--quiet")
     ended.refused("none of 4 lines", "empty 4")
     assert [path.name for path in tmp_path.iterdir()] == ["mono"]
 

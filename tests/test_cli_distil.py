@@ -98,7 +98,7 @@ def test_a_model_of_the_other_direction_makes_up_sources_for_the_target(distil, 
     (out / "student" / "manifest.json").unlink()
     distil(out, *original).refused("another back")
     distil(tmp_path / "e", "--back", model).refused("--back: given without --target")
-    distil(tmp_path / "e", *original, "--back", texts).refused("manifest.json")
+    distil(tmp_path / "e", *original, "--back", texts / "none").refused("none", "no such model directory")
     distil(tmp_path / "e", *original[:3], "--back", model).refused("--back: given without --valid-source")
     assert not (tmp_path / "e").exists()
 
@@ -122,7 +122,7 @@ def test_what_is_translated_is_not_translated_again(distil, said, tmp_path, monk
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("regard.commands.distil.counted", stop)
+        patch.setattr("regard.commands.resuming.counted", stop)
         patch.setattr("regard.commands.distil.run", stop)
         assert distil(out).code == 130  # after the translation, before the first step
     (out / "teacher.txt").rename(out / ".teacher.txt.part")

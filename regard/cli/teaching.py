@@ -31,7 +31,7 @@ def backtranslate(model: Path, **options: Any) -> None:
 
     \b
       regard backtranslate models/de-en --input news.de --out synthetic.tsv
-    To train en-de on it, name it as a second corpus of a recipe: data: {corpora: [..., {tsv: synthetic.tsv}]}.
+      regard train --source train.en --target train.de --tsv synthetic.tsv --out models/en-de
     Pairs that are empty, too long, lopsided or mere copies are left out and counted.
     """
     with large_import():
@@ -71,7 +71,7 @@ def backtranslate(model: Path, **options: Any) -> None:
 @SHORTLIST
 @QUIET
 def distil(teacher: Path, **options: Any) -> None:
-    """Train a small, fast student on what a TEACHER says.
+    """Train a fast student on what a TEACHER says.
 
     \b
       regard distil models/en-de --source train.en --out models/fast --budget 30m

@@ -1,16 +1,16 @@
 """`regard backtranslate`: monolingual text and a model of the other direction make parallel text."""
 
+import json
 import random
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import ExitStack
 from dataclasses import dataclass
-from itertools import chain, tee
 from pathlib import Path
 
-from regard.commands.progress import counted, say
-from regard.commands.streams import one_line, writing
-from regard.commands.translate import SEED, TranslateRequest, refuse_unheard, speaking
+from regard.commands.progress import say
+from regard.commands.resuming import Work, translate_file
+from regard.commands.streams import one_line, refuse_loss, writing
+from regard.commands.translate import SEED, TranslateRequest, refuse_unheard
 from regard.data.accounts import Account
 from regard.data.filters import fault
 from regard.data.noise import noised
@@ -18,8 +18,12 @@ from regard.data.options import FilterRules
 from regard.data.pairs import Pair
 from regard.data.readers import read_lines
 from regard.errors import DataError
+from regard.exporting.ctranslate2 import is_exported
+from regard.files import digest, manifest, write_atomically
+from regard.recipe.folder import open_finished
 
 RULES = FilterRules(drop_identical=True)  # a copy teaches a translator to copy
+DECIDES = ("beam", "sample", "temperature", "top_k", "top_p", "seed", "engine", "shortlist")  # what is said
 SEARCH = ("beam", "sample", "temperature", "top_k", "top_p", "engine", "workers", "shortlist", "others")
 
 
@@ -43,6 +47,16 @@ class BacktranslateRequest:
     others: tuple[Path, ...] = ()
     quiet: bool = False
 
+    @property
+    def made(self) -> Path:
+        """The translations, while they are made."""
+        return self.out.with_name(f".{self.out.name}.made")
+
+    @property
+    def notes(self) -> Path:
+        """What they are made from."""
+        return self.out.with_name(f".{self.out.name}.json")
+
     def search(self) -> TranslateRequest:
         # Noise takes the seed too: only where neither does is it a mistake.
         seed = None if self.noise and not self.sample else self.seed
@@ -53,30 +67,67 @@ def backtranslate_file(model: Path, request: BacktranslateRequest) -> Account:
     """Writes `out`: a line translated, a tab, the line itself, for every line that makes a pair worth learning from.
 
     Lines that could make none are not translated. A tab within a text becomes a blank. The order is kept, and no more
-    than a few thousand lines are held at a time.
+    than a few thousand lines are held at a time. Interrupted, the same call goes on; what it needs for that lies hidden
+    beside `out` until that is there.
     """
     refuse_unheard(request.search())
     refuse_tag(request.tag)
-    if request.out.resolve() == request.source.resolve():
-        raise DataError(f"{request.out}: is the text to translate, which would be lost; choose another --out")
+    refuse_loss(request.out, request.source)
+    work = Work(model, request.search(), lambda: worth(request.source, Counter()), request.made, request.quiet)
+    agree(work, request)
+    translate_file(work)
+    account = assemble(request)
+    forget(request)
+    if not request.quiet:
+        say(account.line())
+    return account
+
+
+def agree(work: Work, request: BacktranslateRequest) -> None:
+    """Notes what the translations are made from; those that were made from something else are not gone on with."""
+    if not request.source.is_file():
+        raise DataError(f"{request.source}: no such file; check the path")
+    models = (work.model, *work.search.others)
+    for model in models:
+        if not is_exported(model):
+            open_finished(model)
+    search = {name: str(getattr(work.search, name)) for name in DECIDES}
+    facts = {"models": [manifest(model) for model in models], "text": digest(request.source), "search": search}
+    now = json.dumps(facts, indent=1) + "\n"
+    if request.notes.exists() and request.notes.read_text(encoding="utf-8") == now:
+        return
+    for path in (work.whole, work.partial):
+        path.unlink(missing_ok=True)
+    write_atomically(request.notes, now)
+
+
+def assemble(request: BacktranslateRequest) -> Account:
+    """The translations beside their lines; what makes no pair is left out and counted."""
     dropped: Counter[str] = Counter()
-    targets, sources = tee(usable(read_lines(request.source, "drop", dropped), dropped))
-    with ExitStack() as stack:
-        speak = speaking(model, request.search(), sources, lambda: request.search().open(model))
-        made = chain.from_iterable(stack.enter_context(speak))
-        pairs = (Pair(flat(source), flat(target)) for source, target in zip(made, targets, strict=True))
-        out, kept = stack.enter_context(writing(request.out)), 0
-        for pair in pairs if request.quiet else counted(pairs, None):
+    kept = 0
+    with request.made.open(encoding="utf-8", newline="\n") as made, writing(request.out) as out:
+        for source, target in zip(made, worth(request.source, dropped), strict=True):
+            pair = Pair(flat(source.removesuffix("\n")), flat(target))
             if reason := fault(pair, RULES):
                 dropped[reason] += 1
                 continue
             out.write(f"{dressed(pair.source, request, kept)}\t{pair.target}\n")
             kept += 1
         account = Account(str(request.source), kept + dropped.total(), kept, dict(dropped))
-        refuse_nothing(account)
-    if not request.quiet:
-        say(account.line())
+        if not kept:
+            forget(request)
+            raise DataError(nothing(account))
     return account
+
+
+def forget(request: BacktranslateRequest) -> None:
+    for path in (request.made, request.notes):
+        path.unlink()
+
+
+def worth(source: Path, dropped: Counter[str]) -> Iterator[str]:
+    """The lines that may become half a pair; the others are counted."""
+    return usable(read_lines(source, "drop", dropped), dropped)
 
 
 def usable(lines: Iterator[str], dropped: Counter[str]) -> Iterator[str]:
@@ -105,7 +156,6 @@ def refuse_tag(tag: str | None) -> None:
         raise DataError(f"--tag {tag!r}: expected one word that no text begins with, for example '<bt>'")
 
 
-def refuse_nothing(account: Account) -> None:
-    if not account.kept:
-        reasons = ", ".join(f"{reason} {count}" for reason, count in Counter(account.dropped).most_common())
-        raise DataError(f"{account.name}: none of {account.read} lines makes a pair ({reasons}); check text and model")
+def nothing(account: Account) -> str:
+    reasons = ", ".join(f"{reason} {count}" for reason, count in Counter(account.dropped).most_common())
+    return f"{account.name}: none of {account.read} lines makes a pair ({reasons}); check text and model"

@@ -6,22 +6,19 @@ DIR/back.txt (the target as a model of the other direction has it, if there is o
 
 import hashlib
 import json
-import os
 import time
 from collections.abc import Mapping
-from contextlib import closing
 from dataclasses import dataclass, replace
-from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
-from regard.commands.progress import counted, say
-from regard.commands.translate import TranslateRequest, refuse_unheard, search_options, speaking
+from regard.commands.resuming import Work, translate_file
+from regard.commands.translate import TranslateRequest, refuse_unheard, search_options
 from regard.data.options import FilterRules
 from regard.data.readers import read_lines
 from regard.errors import DataError, RecipeError
-from regard.files import MANIFEST, check_manifest, write_atomically
-from regard.recipe.folder import read_recipe
+from regard.files import MANIFEST, write_atomically
+from regard.recipe.folder import open_finished, read_recipe
 from regard.request import Request
 from regard.run import Outcome, foreseen, run
 
@@ -70,10 +67,6 @@ class DistilRequest:
         """Everything that decides how the student learns, as text."""
         return {name: str(getattr(self, name)) for name in LEARNS}
 
-    def say(self, line: str) -> None:
-        if not self.quiet:
-            say(line)
-
 
 def distil_model(teacher: Path, request: DistilRequest) -> Outcome:
     """Translate what is not yet translated, train what is not yet trained; the same command again goes on."""
@@ -116,7 +109,7 @@ def taught(teacher: Path, request: DistilRequest) -> dict[str, Any]:
     """Everything that decides teacher.txt and back.txt."""
     models = [teacher, *request.others]
     for model in (*models, *([request.back] if request.back else [])):
-        check_manifest(model)
+        open_finished(model)
     search = search_options(read_recipe(teacher).decoding, request.search).model_dump()
     found = {
         "models": [digest(model / MANIFEST) for model in models],
@@ -188,41 +181,13 @@ def translate_all(teacher: Path, request: DistilRequest, notes: Mapping[str, Any
 
 
 def translate_text(model: Path, request: DistilRequest, search: TranslateRequest, text: Path, whole: Path) -> None:
-    """Writes `whole`, a line for a line of `text`; what an interrupted call left behind is not translated again."""
-    if whole.exists():
-        return
-    partial = whole.with_name(f".{whole.name}.part")
-    total, done = sum(1 for _ in read_lines(text)), lines_done(partial)
-    request.say(f"translating {total:,} lines" + (f", {done:,} of which are done" if done else ""))
-    lines = islice((worth(line) for line in read_lines(text)), done, None)
-    with (
-        speaking(model, search, lines, lambda: search.open(model)) as parts,
-        partial.open("a", encoding="utf-8", newline="\n") as out,
-    ):
-        made = chain.from_iterable(parts)
-        for line in made if request.quiet else counted(made, total, done=done):
-            out.write(f"{line}\n")
-        out.flush()
-        os.fsync(out.fileno())
-    partial.replace(whole)
+    """Writes `whole`, a line for a line of `text`."""
+    translate_file(Work(model, search, lambda: map(worth, read_lines(text)), whole, request.quiet))
 
 
 def worth(line: str) -> str:
     """The line, or nothing where training would leave the pair out: a blank line costs nothing and stays blank."""
     return line if len(line.strip()) <= LONGEST else ""
-
-
-def lines_done(partial: Path) -> int:
-    """Whole lines in the file; half a line at its end is cut off."""
-    if not partial.exists():
-        return 0
-    with closing(partial.open("r+b")) as file:
-        count = end = 0
-        for line in file:
-            if line.endswith(b"\n"):
-                count, end = count + 1, end + len(line)
-        file.truncate(end)
-    return count
 
 
 # ---------------------------------------------------------------- the student's part
