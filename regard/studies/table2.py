@@ -86,7 +86,12 @@ def beside(results: Sequence[Result]) -> Table:
         (r.name, f"{r.test_bleu:.2f}", f"{r.flops:.1e}", *PUBLISHED.get(r.name, Published("")).cells()) for r in results
     ]
     others = [("(not ours)", "", "", *one.cells()) for one in WITHOUT_OURS]
-    return Table("Ours beside the published", heads, (*ours, *others), "Published: newstest2014, by their papers.")
+    return Table(
+        "Ours beside the published",
+        heads,
+        (*ours, *others),
+        "Published: newstest2014, by their papers; their FLOPs are time × GPUs × an estimate of what each sustains.",
+    )
 
 
 def quality_by_work(results: Sequence[Result]) -> Figure:
