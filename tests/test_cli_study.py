@@ -81,7 +81,7 @@ def test_the_files_of_a_study_have_its_rows_and_where_they_come_from(finished):
     assert list(content) == facts
     assert content["command"].startswith("regard study bottleneck --source")
     assert f"--steps {STEPS} --seed 1 --set text.kind=characters" in content["command"]
-    assert "Choices were made on the dev set" in content["notes"]
+    assert "chosen by the dev set" in content["notes"]
     assert {"gap_short", "gap_long", "rnn: test BLEU", "transformer: training FLOPs"} <= set(content["figures"])
     assert content["minutes"] == pytest.approx(sum(one["minutes"] for one in content["rows"]), abs=0.01)
     page, markdown = ((finished / f"study-bottleneck.{kind}").read_text() for kind in ("html", "md"))
@@ -207,6 +207,18 @@ def test_progress_goes_to_stderr_row_by_row(regard, words, tmp_path):
 )
 def test_what_does_not_fit_the_rows_that_are_there_is_refused(study, finished, arguments, said):
     study("bottleneck", finished, *arguments).refused(*said)
+
+
+def test_a_refused_study_does_not_bind_the_next_one(study, tmp_path):
+    study("bottleneck", tmp_path / "s", "--budget", "0m", "--rows", "rnn").refused("budget")
+    assert study("bottleneck", tmp_path / "s", "--steps", 1, "--rows", "rnn").code == 0
+
+
+def test_a_note_stands_in_every_file(study, copy):
+    assert study("bottleneck", copy, "--note", "The rows were <late>.").code == 0
+    assert "The rows were <late>." in json.loads((copy / "study-bottleneck.json").read_bytes())["notes"]
+    assert "The rows were <late>." in (copy / "study-bottleneck.md").read_text()
+    assert "The rows were &lt;late&gt;." in (copy / "study-bottleneck.html").read_text()
 
 
 def test_another_text_under_the_same_names_is_refused(study, finished, corpus):

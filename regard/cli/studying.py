@@ -8,7 +8,7 @@ from regard.cli.group import FILE, large_import, regard
 from regard.cli.making import train
 
 NAMES = ("table2", "table3", "bottleneck", "levers", "gradients")
-LIKE_TRAIN = ("source", "target", "valid_source", "valid_target", "steps", "seed", "settings", "quiet")
+LIKE_TRAIN = ("source", "target", "valid_target", "steps", "seed", "settings", "quiet")
 
 
 @regard.command()
@@ -16,8 +16,9 @@ LIKE_TRAIN = ("source", "target", "valid_source", "valid_target", "steps", "seed
 @click.option(
     "--out", type=FILE, required=True, help="Folder for the rows and the report; where rows are there, go on."
 )
-@click.option("--test-source", type=FILE, help="Text to be tested on, once for each row.")
+@click.option("--test-source", type=FILE, help="With --source: text to be tested on, once for each row.")
 @click.option("--test-target", type=FILE, help="The same lines in the other language.")
+@click.option("--valid-source", type=FILE, help="With --source: text to choose by.")
 @click.option("--budget", help="Wall time of each row: 8m, 1h. Default: 8m.")
 @click.option(
     "--at-once",
@@ -26,6 +27,13 @@ LIKE_TRAIN = ("source", "target", "valid_source", "valid_target", "steps", "seed
     help="Rows that learn side by side, each with its share of the cores. Default: 1, with all of them.",
 )
 @click.option("--rows", multiple=True, metavar="ROW", help="Only this row; repeatable.")
+@click.option(
+    "--note",
+    "notes",
+    multiple=True,
+    metavar="TEXT",
+    help="A sentence for the end of the report: what readers must know of how its rows came about; repeatable.",
+)
 def study(name: str, **options: Any) -> None:
     """Run a table of the lectures again, at the size of this machine: every row for the same time, then one page.
 

@@ -34,6 +34,7 @@ class StudyRequest:
     settings: tuple[str, ...] = ()
     quiet: bool = False
     at_once: int = 1
+    notes: tuple[str, ...] = ()
 
     def texts(self) -> Texts:
         given: dict[str, Any] = {name: getattr(self, name) for name in FILES}
@@ -78,7 +79,7 @@ def run_study(name: str, request: StudyRequest) -> None:
             say(line)
 
     plan, command = request.plan(), request.command(name)
-    asked = Asked(name, request.out, plan, request.rows, command, request.quiet, request.at_once)
+    asked = Asked(name, request.out, plan, request.rows, command, request.quiet, request.at_once, request.notes)
     report = conduct(asked, tell)
     if report is None:
         raise KeyboardInterrupt

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -47,6 +47,9 @@ class Report:
     contents: Contents
     unsaid: tuple[str, ...] = ("outputs",)
 
+    def with_notes(self, notes: tuple[str, ...]) -> "Report":
+        return replace(self, contents=replace(self.contents, notes=(*self.contents.notes, *notes)))
+
 
 def overview(results: Sequence[Result]) -> Table:
     """What every study tells of its rows."""
@@ -84,14 +87,19 @@ def learning_curves(results: Sequence[Result], rows: Path) -> Figure:
     return Figure("dev perplexity", tuple(cut), "minutes of training")
 
 
+def equal(plan: Plan) -> str:
+    """What all rows have in common, in a sentence."""
+    settings = f" and {', '.join(plan.settings)}" if plan.settings else ""
+    same = f"on the same text, with seed {plan.seed}{settings}, by one training loop"
+    return f"Every row was trained for {plan.length} {same}."
+
+
 def how(plan: Plan, results: Sequence[Result]) -> tuple[str, ...]:
     """What one must know to believe the figures of trained rows."""
     result = results[0]
     return (
-        f"Every row was trained for {plan.length} of the same text, with seed {plan.seed}"
-        + (f" and {', '.join(plan.settings)}" if plan.settings else "")
-        + ", by one training loop; dev and test were translated with beam "
-        f"{result.beam}. Choices were made on the dev set; the test set was scored once for each row, at its end.",
+        f"{equal(plan)} Dev and test were translated with beam {result.beam}. What is chosen here is chosen by the dev "
+        "set; the test set was scored once for each row, at its end.",
         "Training FLOPs are counted by formula: forward matrix products × 3, over the lengths of the training pairs "
         "without padding, times the epochs. PPL is per token of the vocabulary, which all rows share. "
         f"BLEU: {result.signature}",

@@ -158,8 +158,8 @@ def read_result(folder: Path) -> Result:
 def agree(out: Path, plan: Mapping[str, Any]) -> None:
     """Notes the plan in a fresh folder; where rows are there already, refuses a plan that is not theirs."""
     path = out / PLAN
-    if not path.exists():
-        if out.exists() and any(out.iterdir()):
+    if not path.exists() or not (out / ROWS).exists():  # a plan that no row began with binds nobody
+        if not path.exists() and out.exists() and any(out.iterdir()):
             raise RecipeError(f"{out}: already exists, and not from a study; choose another --out")
         write_atomically(path, json.dumps(plan, indent=2) + "\n")
         return

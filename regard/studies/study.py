@@ -42,6 +42,7 @@ class Asked:
     command: str
     quiet: bool
     at_once: int = 1  # rows
+    notes: tuple[str, ...] = ()  # that stand with the figures
 
 
 def conduct(asked: Asked, tell: Tell) -> Report | None:
@@ -57,7 +58,7 @@ def conduct(asked: Asked, tell: Tell) -> Report | None:
     if results is None:
         return None
     tell("comparing the rows ...")
-    report = study.report(results, test, asked.plan, asked.out / ROWS)
+    report = study.report(results, test, asked.plan, asked.out / ROWS).with_notes(asked.notes)
     write_report(asked.out, asked.name, report, results, asked.command)
     return report
 
