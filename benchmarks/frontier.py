@@ -1,6 +1,7 @@
 """Quality against cost: a large model and its distilled student, by every engine, on the same test set in one run.
 
-python -m benchmarks.frontier --teacher MODEL --student MODEL     → results/frontier.json, .md and .svg
+python -m benchmarks.frontier --teacher MODEL --student MODEL --dev       → the dev set, several beams: to choose by
+python -m benchmarks.frontier --teacher MODEL --student MODEL --beam 2    → results/frontier.json, .md and .svg
 
 Needs REGARD_DATA (for multi30k). The path of the student that is compared with the teacher is named beforehand:
 Regard itself with the shortlist and, if nobody says otherwise, beam 1. Nothing is chosen by its score here.
@@ -29,7 +30,7 @@ from regard.recipe.folder import read_model
 
 TEACHER, STUDENT = "teacher", "student"
 ENGINES = (OURS, SHORTLIST, FP32, INT8)
-BEAMS = (5, 1)
+BEAMS, TRIED = (5, 1), (5, 3, 2, 1)
 LIMIT = (TEACHER, FP32, 5)  # what the student is compared with
 PATH = (STUDENT, SHORTLIST)  # of the student, with the beam that is asked for
 ROUNDS, WARMUP = 5, 1
@@ -116,11 +117,12 @@ def figures(ways: Sequence[Way], references: Sequence[str], beam: int = 1) -> di
 
 
 def drawn(found: Mapping[str, float]) -> str:
-    """BLEU against each cost: a dot for every way."""
+    """BLEU against each cost: a dot for every way, and the frontier through the best."""
     names = list(dict.fromkeys(key.rpartition(": ")[0] for key in found if ": " in key))
     costs = ("words/s", "files, MB", "memory, MB")
     panels = {cost: [(found[f"{name}: {cost}"], found[f"{name}: BLEU"]) for name in names] for cost in costs}
-    return dots("Quality against cost", "BLEU", panels, names, [name.startswith(STUDENT) for name in names])
+    ours = [name.startswith(STUDENT) for name in names]
+    return dots("Quality against cost", "BLEU", panels, names, ours, more=["words/s"])
 
 
 def learned(models: Mapping[str, Path]) -> str:
@@ -139,7 +141,7 @@ NOTES = (
     "the model's own recipe. Choices were made on the dev set. {learned} One worker with one thread for each core. "
     "Files: what one has to carry along. Memory: the most that was resident, all workers together, pages that they "
     "share counted in each; all beams are of one process, so of them the largest. The path of the student that is "
-    "compared was named beforehand: {path}."
+    "compared was named beforehand: {path}. In the picture a line joins the ways that no other beats in both."
 )
 
 
@@ -151,19 +153,26 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--student", type=Path, required=True, help="what `regard distil` made")
     parser.add_argument("--set", dest="corpus", choices=sorted(CORPORA), default="multi30k-en-de")
     parser.add_argument("--beam", type=int, default=1, help="of the student's path; choose it on the dev set")
+    parser.add_argument("--dev", action="store_true", help="measure the dev set, to choose by, and write no result")
     parser.add_argument("--made", default="", help="for the notes: how the student came about, if not in one run")
     parser.add_argument("--out", type=Path, default=RESULTS, help="folder of the result files")
     parser.add_argument("--work", type=Path, default=ROOT / ".bench", help="folder of the peers")
     chosen: Any = parser.parse_args(arguments)
     data, names = Path(os.environ.get("REGARD_DATA", "")), CORPORA[chosen.corpus].test
+    if chosen.dev:
+        names = CORPORA[chosen.corpus].valid
     if not (data / names[0]).is_file():
         parser.error(f"REGARD_DATA: {data} does not hold {names[0]}; name the folder that does")
     source, target = (list(read_lines(data / name)) for name in names)
     began = time.perf_counter()
     models = {TEACHER: chosen.teacher, STUDENT: chosen.student}
-    beams = sorted({*BEAMS, chosen.beam}, reverse=True)
+    beams = TRIED if chosen.dev else sorted({*BEAMS, chosen.beam}, reverse=True)
     ways = measure(models, source, target, beams, chosen.work.absolute())
     found = figures(ways, target, chosen.beam)
+    for key, value in found.items():
+        say(f"{value:10.3f}  {key}")
+    if chosen.dev:
+        return
     path = find(ways, (*PATH, chosen.beam)).name
     told = f"{learned(models)} {chosen.made}".strip()
     notes = NOTES.format(test=names[0].partition(".")[0], rounds=ROUNDS, path=path, learned=told)
@@ -175,8 +184,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
         chosen.out / "frontier.md", page("frontier", content) + "\n![Quality against cost](frontier.svg)\n"
     )
     write_atomically(chosen.out / "frontier.svg", drawn(found))
-    for key, value in found.items():
-        say(f"{value:10.3f}  {key}")
 
 
 if __name__ == "__main__":

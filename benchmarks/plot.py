@@ -18,6 +18,7 @@ STYLE = (
     ".x{text-anchor:middle}.y{text-anchor:end;dominant-baseline:central}"
     ".name{text-anchor:middle;dominant-baseline:central}"
     ".rule{stroke:#dbe1e8}.thread{stroke-width:1;opacity:.4}.line{fill:none;stroke-width:2}"
+    ".edge{fill:none;stroke:#aab4c0;stroke-width:6;stroke-linejoin:round;stroke-linecap:round;opacity:.45}"
 )
 
 
@@ -52,14 +53,18 @@ def dots(
     panels: Mapping[str, Sequence[tuple[float, float]]],
     names: Sequence[str],
     marked: Sequence[bool],
+    more: Sequence[str] = (),
 ) -> str:
-    """For each x axis, by its name, the same things as numbered dots (x, y); the list below says who is who."""
+    """For each x axis, by its name, the same things as numbered dots (x, y); the list below says who is who.
+
+    A line joins those that nothing beats in both. On the axes named in `more`, more is better; on the others, less.
+    """
     lines = -(-len(names) // len(panels))
     width, height = len(panels) * WIDTH, HEIGHT + 24 + 18 * lines
-    drawn = "".join(
-        f'<g transform="translate({i * WIDTH} 10)">{scatter(f"{y_name} by {name}", name, places, marked)}</g>'
-        for i, (name, places) in enumerate(panels.items())
-    )
+    drawn = ""
+    for i, (name, places) in enumerate(panels.items()):
+        chart = scatter(f"{y_name} by {name}", name, places, marked, 1 if name in more else -1)
+        drawn += f'<g transform="translate({i * WIDTH} 10)">{chart}</g>'
     listed = "".join(
         f'<text x="{LEFT + i // lines * WIDTH}" y="{HEIGHT + 28 + 18 * (i % lines)}" fill="{colour(marked[i])}">'
         f'<tspan class="title">{i + 1}</tspan> {text(name)}</text>'
@@ -76,7 +81,16 @@ def colour(marked: bool) -> str:
     return COLOURS[1] if marked else COLOURS[0]
 
 
-def scatter(title: str, x_name: str, places: Sequence[tuple[float, float]], marked: Sequence[bool]) -> str:
+def unbeaten(places: Sequence[tuple[float, float]], sign: int) -> list[tuple[float, float]]:
+    """Those than which no other has as much y at as good an x; `sign` is 1 where more x is better, -1 where less is."""
+    found: list[tuple[float, float]] = []
+    for x, y in sorted(set(places), key=lambda place: (-sign * place[0], -place[1])):
+        if not found or y > found[-1][1]:
+            found.append((x, y))
+    return found
+
+
+def scatter(title: str, x_name: str, places: Sequence[tuple[float, float]], marked: Sequence[bool], sign: int) -> str:
     """x on a logarithmic axis; y on a straight one, whose ticks are whole numbers."""
     marks = ticks([x for x, _ in places])
     low, high = math.floor(min(y for _, y in places)), math.ceil(max(y for _, y in places) + 1e-9)
@@ -90,6 +104,8 @@ def scatter(title: str, x_name: str, places: Sequence[tuple[float, float]], mark
     for mark in marks:
         parts.append(f'<text class="x" x="{x(math.log(mark)):.1f}" y="{HEIGHT - BOTTOM + 16}">{number(mark)}</text>')
     parts.append(f'<text class="x" x="{(LEFT + WIDTH - RIGHT) / 2:g}" y="{HEIGHT - 8}">{text(x_name)}</text>')
+    edge = " ".join(f"{x(math.log(across)):.1f},{y(up):.1f}" for across, up in unbeaten(places, sign))
+    parts.append(f'<polyline class="edge" points="{edge}"/>')
     found = [(x(math.log(across)), y(up)) for across, up in places]
     for i, ((at, height), (beside, above)) in enumerate(zip(found, free_places(found), strict=True)):
         fill = colour(marked[i])

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmarks.plot import DOT, MOST_TICKS, NUMBER, Panel, free_places, meets, sheet, ticks
+from benchmarks.plot import DOT, MOST_TICKS, NUMBER, Panel, free_places, meets, sheet, ticks, unbeaten
 from regard.explaining.chart import Point, Series
 
 XML = "{http://www.w3.org/2000/svg}"
@@ -87,6 +87,12 @@ def test_every_panel_has_a_place_of_its_own_inside_the_sheet():
 def test_the_legend_names_each_line_once():
     tree = drawn(panel([(1, 1.0), (2, 2.0)], [(1, 3.0), (2, 4.0)]), panel([(1, 1.0), (2, 2.0)], [(1, 3.0), (2, 4.0)]))
     assert [node.text for node in tree.iter(f"{XML}text")].count("two") == 1
+
+
+def test_the_edge_joins_what_nothing_beats():
+    places = [(10, 30.0), (20, 29.0), (15, 31.0), (20, 28.0), (5, 31.0), (40, 20.0)]
+    assert unbeaten(places, 1) == [(40, 20.0), (20, 29.0), (15, 31.0)]  # more x is better
+    assert unbeaten(places, -1) == [(5, 31.0)]  # less is: it has the most of y too
 
 
 @settings(derandomize=True, deadline=None, max_examples=40)
