@@ -48,8 +48,8 @@ def study_page(contents: Contents, facts: Mapping[str, str]) -> str:
     parts = [
         f"<header><h1>{text(contents.title)}</h1><p>{text(contents.question)}</p></header>\n",
         section("What came out", f"<ul>{findings}</ul>" if findings else ""),
-        *(section(table.title, drawn_table(table)) for table in contents.tables),
         section("Pictures", f'<div class="charts">{drawn}</div>' if drawn else ""),
+        *(section(table.title, drawn_table(table)) for table in contents.tables),
         section("How it was measured", f"{notes}<pre>{text(lines)}</pre>"),
     ]
     return document(contents.title, "".join(parts), STYLES)
