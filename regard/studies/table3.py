@@ -129,7 +129,8 @@ class Direction:
 
     @property
     def sentence(self) -> str:
-        return f"{self.row}: {self.score} {WORDS[self.ours]} ({self.change:+.2f}), in the paper {WORDS[self.paper]}"
+        change = round(self.change, 2) + 0.0  # no -0.00
+        return f"{self.row}: {self.score} {WORDS[self.ours]} ({change:+.2f}), in the paper {WORDS[self.paper]}"
 
 
 def directions(one: Variation, result: Result, base: Result) -> tuple[Direction, Direction]:
@@ -251,6 +252,6 @@ def moved(
     base = (PAPER[knob] if knob in TAKEN else 1.0, 0.0)
 
     def line(name: str, places: Sequence[tuple[float, float]]) -> Series:
-        return Series(name, tuple(Point(x, y, f"{name} · {x:g} · {y:+.2f}") for x, y in sorted([*places, base])))
+        return Series(name, tuple(Point(x, y, f"{name} · {x:.3g} · {y:+.2f}") for x, y in sorted([*places, base])))
 
     return Figure(title, (line("ours", ours), line("paper", paper)), x_name)
