@@ -79,7 +79,7 @@ def test_what_is_missing_or_contradictory_is_said_in_options(regard, corpus, mod
     regard("train", *files[2:], "--out", tmp_path / "m").refused("--target: given without --source")
     lone = ("--valid-source", corpus / "test.source")
     regard("train", *files, *lone, "--out", tmp_path / "m").refused("--valid-source: given without --valid-target")
-    regard("train", *files, "--tsv", "x", "--out", tmp_path / "m").refused("source and tsv", "exactly one")
+    regard("train", *files, "--tsv", "x", "--out", tmp_path / "m").refused("x: no such file")
     regard("train", tmp_path / "no.yaml", "--out", tmp_path / "m").refused("no such recipe")
     regard("train", *files, "--steps", 0, "--out", tmp_path / "m").refused("training.steps", "greater than 0")
     regard("train", *files, "--steps", 3, "--epochs", 2, "--out", tmp_path / "m").refused("steps and epochs")
