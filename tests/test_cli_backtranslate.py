@@ -6,6 +6,7 @@ import pytest
 
 from regard.commands import resuming
 from regard.data.readers import read_tsv
+from regard.errors import DecodingError
 from regard.recipe.folder import read_recipe
 from regard.training.logs import read_log
 
@@ -145,6 +146,15 @@ class Breaking(dict):
 
     def __missing__(self, line):
         raise KeyboardInterrupt
+
+
+def test_a_model_that_cannot_speak_leaves_nothing(regard, model, text, tmp_path, monkeypatch):
+    def silent(*_arguments):
+        raise DecodingError("no voice")
+
+    monkeypatch.setattr(resuming, "speaking", silent)
+    regard("backtranslate", model, "--input", text, "--out", tmp_path / "out.tsv", "--quiet").refused("no voice")
+    assert [path.name for path in tmp_path.iterdir()] == ["mono"]
 
 
 def test_nothing_half_made_is_left(regard, model, says, text, tmp_path):

@@ -17,7 +17,7 @@ from regard.data.noise import noised
 from regard.data.options import FilterRules
 from regard.data.pairs import Pair
 from regard.data.readers import read_lines
-from regard.errors import DataError
+from regard.errors import DataError, RegardError
 from regard.exporting.ctranslate2 import is_exported
 from regard.files import digest, manifest, write_atomically
 from regard.recipe.folder import open_finished
@@ -75,7 +75,12 @@ def backtranslate_file(model: Path, request: BacktranslateRequest) -> Account:
     refuse_loss(request.out, request.source)
     work = Work(model, request.search(), lambda: worth(request.source, Counter()), request.made, request.quiet)
     agree(work, request)
-    translate_file(work)
+    try:
+        translate_file(work)
+    except RegardError:
+        if not work.partial.exists():  # nothing to go on with
+            request.notes.unlink()
+        raise
     account = assemble(request)
     forget(request)
     if not request.quiet:

@@ -1,4 +1,4 @@
-"""`regard distil`: a small student learns what a teacher says of the training text. Kim & Rush 2016.
+"""`regard distil`: a student learns what a teacher says of the training text. Kim & Rush 2016.
 
 DIR/teacher.txt (the source as the teacher has it)  DIR/distil.json (what it was made from)  DIR/student (a model)
 DIR/back.txt (the target as a model of the other direction has it, if there is one)

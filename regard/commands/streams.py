@@ -52,7 +52,7 @@ def input_text(path: Path | None) -> str:
 
 
 def refuse_loss(out: Path | None, *read: Path | None) -> None:
-    """What is read must not be written over: neither of them could be had again."""
+    """What is read must not be written over."""
     if out is not None and any(path is not None and path.resolve() == out.resolve() for path in read):
         raise DataError(f"{out}: is read here, and would be lost; choose another name for what is written")
 
