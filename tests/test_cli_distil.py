@@ -84,6 +84,28 @@ def test_the_original_pairs_are_kept_when_asked_for(distil, corpus, texts, tmp_p
     distil(tmp_path / "e", "--target", target).refused("--target: given without --keep-original")
 
 
+def test_the_student_ends_beside_its_teacher(regard, distil, model, corpus, tmp_path):
+    given = ("--source", corpus / "test.source", "--target", corpus / "test.target")
+    valid = ("--valid-source", given[1], "--valid-target", given[3])
+    ended = distil(tmp_path / "d", *valid, "--beam", 2)
+    first, *lines = ended.out.splitlines()
+    assert (ended.code, first.split()[-2:]) == (0, ["BLEU", "words/s"])
+
+    def score(path, *options):
+        return json.loads(regard("evaluate", path, *given, "--json", *options).out)["bleu"]["score"]
+
+    student = tmp_path / "d" / "student"
+    beam = read_recipe(student).decoding.beam
+    expected = {
+        "teacher, beam 2": score(model, "--beam", 2),
+        f"student, beam {beam}": score(student),
+        "student, beam 1": score(student, "--beam", 1),
+    }
+    noted = json.loads((tmp_path / "d" / "distil.json").read_bytes())["standings"]
+    assert {one["name"]: one["bleu"] for one in noted} == {name: round(one, 2) for name, one in expected.items()}
+    assert [line.split("  ")[0] for line in lines] == list(expected)
+
+
 def test_a_model_of_the_other_direction_makes_up_sources_for_the_target(distil, model, corpus, texts, tmp_path):
     from regard.engine import load
 

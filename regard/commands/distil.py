@@ -6,16 +6,18 @@ DIR/back.txt (the target as a model of the other direction has it, if there is o
 
 import hashlib
 import json
+import sys
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from regard.commands.beside import standing, table, ways
 from regard.commands.resuming import Work, translate_file
 from regard.commands.translate import TranslateRequest, refuse_unheard, search_options
 from regard.data.options import FilterRules
-from regard.data.readers import read_lines
+from regard.data.readers import read_lines, read_parallel
 from regard.errors import DataError, RecipeError
 from regard.files import MANIFEST, write_atomically
 from regard.recipe.folder import open_finished, read_recipe
@@ -91,9 +93,15 @@ def distil_model(teacher: Path, request: DistilRequest) -> Outcome:
     notes = translate_all(teacher, request, notes)
     if student.exists():
         refuse_other_student(notes, request)
-        return run(Request(resume=student, quiet=request.quiet))
-    note(request.out / NOTES, {**notes, "student": request.student})
-    return run(training(teacher, request))
+        asked = Request(resume=student, quiet=request.quiet)
+    else:
+        notes = {**notes, "student": request.student}
+        note(request.out / NOTES, notes)
+        asked = training(teacher, request)
+    outcome = run(asked)
+    if not outcome.interrupted:
+        stand_beside(teacher, request, notes)
+    return outcome
 
 
 def refuse_student(asked: Request, request: DistilRequest) -> None:
@@ -102,6 +110,18 @@ def refuse_student(asked: Request, request: DistilRequest) -> None:
     for path in (request.target, request.valid_source, request.valid_target):
         if path is not None and not path.is_file():
             raise DataError(f"{path}: no such file; check the path")
+
+
+def stand_beside(teacher: Path, request: DistilRequest, notes: Mapping[str, Any]) -> None:
+    """What became of the teacher's quality and speed, on validation text that is nobody's output."""
+    if request.valid_source is None or request.valid_target is None:
+        return
+    student = request.out / STUDENT
+    bad_lines = read_recipe(student).data.bad_lines
+    pairs = list(read_parallel(request.valid_source, request.valid_target, bad_lines))
+    found = [standing(one, pairs) for one in ways(teacher, request.search, student)]
+    note(request.out / NOTES, {**notes, "standings": [one.to_json() for one in found]})
+    sys.stdout.write(table(found, len(pairs)))
 
 
 # ---------------------------------------------------------------- what the files were made from
