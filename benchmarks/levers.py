@@ -6,8 +6,8 @@ python -m benchmarks.levers --only distil --budget 12m --set training.threads=1
 
 Needs REGARD_DATA (for multi30k). Beside `regard study levers`, which pulls those that are a line of a recipe. Models
 are those of `python -m benchmarks.quality`, 30 minutes each if nobody says; what is missing is trained. Everything is
-judged by the dev set. A part that is finished stays in results/levers/PART.json, with how long its models learned, and
-the same command goes on with the others.
+judged by the dev set. A part that is finished stays in results/levers/PART.json, with how long its models learned and
+where, and the same command goes on with the others.
 """
 
 import argparse
@@ -25,7 +25,7 @@ import yaml
 
 from benchmarks import quality
 from benchmarks.quality import Trial
-from benchmarks.results import RESULTS, ROOT, Result, page, write
+from benchmarks.results import RESULTS, ROOT, Result, content_of, page, write
 from benchmarks.stage import say
 from regard.data.pairs import Pair
 from regard.files import MANIFEST, write_atomically
@@ -135,9 +135,12 @@ def finish(name: str, bench: Bench, kept: Path) -> None:
         say(f"{name} ...")
         began = time.perf_counter()
         figures = PARTS[name](bench)
-        minutes = round((time.perf_counter() - began) / 60, 2)
+        minutes = (time.perf_counter() - began) / 60
         length = " ".join([str(bench.there.budget), *bench.there.settings])
-        write_atomically(path, json.dumps({"minutes": minutes, "length": length, "figures": figures}, indent=1) + "\n")
+        asked = ["--budget", str(bench.there.budget), *(w for one in bench.there.settings for w in ("--set", one))]
+        command = " ".join(["python -m benchmarks.levers --only", name, *asked])
+        found = content_of(Result(command, minutes, figures, f"Models learned {length}."))
+        write_atomically(path, json.dumps({**found, "length": length}, indent=1, ensure_ascii=False) + "\n")
 
 
 def finished(kept: Path) -> dict[str, Any]:
@@ -169,7 +172,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     words = ["python -m benchmarks.levers", *(["--only", *found] if len(found) < len(PARTS) else [])]
     figures = {key: value for part in found.values() for key, value in part["figures"].items()}
     minutes = sum(part["minutes"] for part in found.values())
-    notes = NOTES.format(lengths=", ".join(f"{name} {part['length']}" for name, part in found.items()))
+    lengths = "; ".join(
+        f"{name} {part['length']} ({part['machine']}, {part['commit']})" for name, part in found.items()
+    )
+    notes = NOTES.format(lengths=lengths)
     sys.stdout.write(page("levers", write("levers", Result(" ".join(words), minutes, figures, notes), chosen.out)))
 
 

@@ -24,8 +24,8 @@ class Result:
     notes: str
 
 
-def write(name: str, result: Result, folder: Path = RESULTS) -> dict[str, Any]:
-    """Writes NAME.json and NAME.md and returns what is in the former."""
+def content_of(result: Result) -> dict[str, Any]:
+    """What a result file holds: the measurement, with commit, date and machine of now."""
     content = {
         **asdict(result),
         "commit": commit(),
@@ -34,7 +34,12 @@ def write(name: str, result: Result, folder: Path = RESULTS) -> dict[str, Any]:
         "minutes": round(result.minutes, 2),
         "figures": {key: round(value, 4) for key, value in result.figures.items()},
     }
-    ordered = {key: content[key] for key in ("command", "commit", "date", "machine", "minutes", "figures", "notes")}
+    return {key: content[key] for key in ("command", "commit", "date", "machine", "minutes", "figures", "notes")}
+
+
+def write(name: str, result: Result, folder: Path = RESULTS) -> dict[str, Any]:
+    """Writes NAME.json and NAME.md and returns what is in the former."""
+    ordered = content_of(result)
     write_atomically(folder / f"{name}.json", json.dumps(ordered, indent=2, ensure_ascii=False) + "\n")
     write_atomically(folder / f"{name}.md", page(name, ordered))
     return ordered

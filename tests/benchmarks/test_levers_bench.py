@@ -73,7 +73,10 @@ def test_a_part_tells_how_long_its_models_learned(bench, monkeypatch, tmp_path):
     regard = typed(monkeypatch, {}, *answers(41.0, 40.0))
     there = quality.plain("multi30k-en-de", tmp_path, "12m", ("training.threads=1",))
     levers.finish("distil", levers.Bench(tmp_path, bench.work, there, bench.back), tmp_path)
-    assert json.loads((tmp_path / "distil.json").read_bytes())["length"] == "12m training.threads=1"
+    told = json.loads((tmp_path / "distil.json").read_bytes())
+    assert told["length"] == "12m training.threads=1"
+    assert told["command"].endswith("--only distil --budget 12m --set training.threads=1")
+    assert {"commit", "date", "machine"} <= told.keys()
     for command in ("train", "distil"):
         (words,) = asked(regard, command)
         assert {"12m", "training.threads=1"} <= set(words)
