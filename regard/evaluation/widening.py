@@ -1,6 +1,6 @@
 """Is one system further ahead on some sentences than on others, or only by chance?"""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from jaxtyping import Int
@@ -26,19 +26,34 @@ def bleu_of(sums: Int[np.ndarray, "10"]) -> float:
     return float(BLEU.compute_bleu(matches, ngrams, words, wanted, smooth_method="exp").score)
 
 
-def chance_of_no_growth(
-    a: Sequence[str], b: Sequence[str], references: Sequence[str], here: Sequence[int], there: Sequence[int]
-) -> float:
-    """How often, with the sentences drawn anew, B's lead over A `there` is no larger than `here`. Koehn 2004.
+def lead(a: float, b: float) -> float:
+    """By how much B is ahead."""
+    return b - a
 
-    The two groups are drawn each for itself, with repetition; both systems have the same sentences in each draw.
+
+def lost(a: float, b: float) -> float:
+    """The share of B's score that A has not. On sentences that are harder for both, leads shrink, and this need not."""
+    return 1 - a / b if b else 0.0
+
+
+def chance_of_no_growth(
+    a: Sequence[str],
+    b: Sequence[str],
+    references: Sequence[str],
+    here: Sequence[int],
+    there: Sequence[int],
+    measure: Callable[[float, float], float] = lead,
+) -> float:
+    """How often, with the sentences drawn anew, the measure of A's and B's BLEU is no larger `there` than `here`.
+
+    By paired bootstrap, Koehn 2004. The two groups are drawn each for itself, with repetition; both systems have the
+    same sentences in each draw.
     """
     chance = np.random.default_rng(SEED)
     sides = [counts(outputs, references) for outputs in (a, b)]
 
-    def lead(group: Sequence[int]) -> float:
+    def found(group: Sequence[int]) -> float:
         drawn = chance.choice(np.asarray(group), len(group))
-        lower, upper = (bleu_of(side[drawn].sum(0)) for side in sides)
-        return upper - lower
+        return measure(*(bleu_of(side[drawn].sum(0)) for side in sides))
 
-    return sum(lead(there) <= lead(here) for _ in range(DRAWS)) / DRAWS
+    return sum(found(there) <= found(here) for _ in range(DRAWS)) / DRAWS

@@ -6,7 +6,7 @@ from pathlib import Path
 from regard.evaluation.by_length import by_length
 from regard.evaluation.scores import bleu
 from regard.evaluation.significance import LUCK
-from regard.evaluation.widening import chance_of_no_growth
+from regard.evaluation.widening import chance_of_no_growth, lead, lost
 from regard.explaining.chart import Point, Series
 from regard.explaining.study_page import Contents, Figure, Table
 from regard.studies.ladder import chances, ladder_of, rung, rung_figures
@@ -23,7 +23,7 @@ ROWS = (
 LADDER = (WITHOUT, WITH, "transformer")
 BOUNDS = (7, 9, 11, 13, 15, 18, 22)
 PARTS = ("short", "middle", "long")
-WIDER = "gap_long over gap_short: p"
+WIDER, WORSE = "gap_long over gap_short: p", "lost_long over lost_short: p"
 
 
 def thirds(sources: Sequence[str]) -> list[list[int]]:
@@ -36,25 +36,29 @@ def thirds(sources: Sequence[str]) -> list[list[int]]:
     return [order[:third], order[third : len(order) - third], order[len(order) - third :]]
 
 
-def gap(better: Sequence[str], worse: Sequence[str], references: Sequence[str], inside: Sequence[int]) -> float:
-    """BLEU of one minus BLEU of the other, on these sentences alone."""
-    wanted = [references[i] for i in inside]
-    return bleu([better[i] for i in inside], wanted).score - bleu([worse[i] for i in inside], wanted).score
+def score(outputs: Sequence[str], references: Sequence[str], inside: Sequence[int]) -> float:
+    """BLEU of these sentences alone."""
+    return bleu([outputs[i] for i in inside], [references[i] for i in inside]).score
 
 
 def gaps(results: Sequence[Result], test: TestSet) -> dict[str, float]:
     """gap_short, gap_middle, gap_long: with attention minus without, all else equal, on each third of the test set.
 
-    And how likely the gap is no larger on long sentences than on short ones.
+    lost_short, lost_middle, lost_long: the same as a share of what there is with attention. And how likely each is no
+    larger on long sentences than on short ones.
     """
     found = by_name(results)
     if WITH not in found or WITHOUT not in found or len(test.sources) < len(PARTS):
         return {}
     have, lack = found[WITH].outputs, found[WITHOUT].outputs
     parts = dict(zip(PARTS, thirds(test.sources), strict=True))
+    scores = {part: [score(one, test.references, inside) for one in (lack, have)] for part, inside in parts.items()}
+    ends = parts["short"], parts["long"]
     return {
-        **{f"gap_{part}": gap(have, lack, test.references, inside) for part, inside in parts.items()},
-        WIDER: chance_of_no_growth(lack, have, test.references, parts["short"], parts["long"]),
+        **{f"gap_{part}": lead(*pair) for part, pair in scores.items()},
+        WIDER: chance_of_no_growth(lack, have, test.references, *ends),
+        **{f"lost_{part}": lost(*pair) for part, pair in scores.items()},
+        WORSE: chance_of_no_growth(lack, have, test.references, *ends, measure=lost),
     }
 
 
@@ -71,8 +75,10 @@ def report(results: Sequence[Result], test: TestSet, plan: Plan, rows: Path) -> 
             *how(plan, results),
             f"The gap is BLEU of {WITH} minus BLEU of {WITHOUT}: the same bidirectional encoder and the same cells, "
             "with additive attention and input feeding, and without. Short and long are the thirds of the test "
-            "sentences with the fewest and the most source words. Its p: how often, with the sentences of both thirds "
-            "drawn anew, the gap is no larger on the long ones (bootstrap).",
+            "sentences with the fewest and the most source words. What is lost is the gap as a share of the BLEU with "
+            "attention: long sentences are harder for every model, and a gap shrinks with the scores. Each p: how "
+            "often, with the sentences of both thirds drawn anew, gap or loss is no larger on the long ones "
+            "(bootstrap).",
         ),
     )
     return Report({**found, **row_figures(results), **rung_figures(ladder)}, contents)
@@ -82,16 +88,20 @@ def findings(found: dict[str, float], test: TestSet) -> tuple[str, ...]:
     if not found:
         return ()
     limits = [[len(test.sources[i].split()) for i in inside] for inside in thirds(test.sources)]
-    if found["gap_long"] > found["gap_short"]:
-        grows = "grows"
-        chance = f" (p = {found[WIDER]:.3f}{', which may be chance' if found[WIDER] >= LUCK else ''})"
-    else:
-        grows, chance = "does not grow", ""
     return (
         f"Attention adds {found['gap_short']:.2f} BLEU on the shortest third ({min(limits[0])} to {max(limits[0])} "
         f"words) and {found['gap_long']:.2f} on the longest ({min(limits[2])} to {max(limits[2])} words): the gap "
-        f"{grows} with the length of the source{chance}.",
+        f"{growth(found, 'gap', WIDER)} with the length of the source.",
+        f"Without attention {found['lost_short']:.0%} of the BLEU is lost on the shortest third, and "
+        f"{found['lost_long']:.0%} on the longest: the loss {growth(found, 'lost', WORSE)} with the length.",
     )
+
+
+def growth(found: dict[str, float], name: str, p: str) -> str:
+    """Whether a measure is larger on long sentences, and if so, how likely by chance."""
+    if found[f"{name}_long"] <= found[f"{name}_short"]:
+        return "does not grow"
+    return f"grows (p = {found[p]:.3f}{', which may be chance' if found[p] >= LUCK else ''})"
 
 
 def lengths_table(results: Sequence[Result], test: TestSet) -> Table:

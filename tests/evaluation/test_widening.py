@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from regard.evaluation.scores import bleu
-from regard.evaluation.widening import bleu_of, chance_of_no_growth, counts
+from regard.evaluation.widening import bleu_of, chance_of_no_growth, counts, lead, lost
 
 RIGHT = [f"the cat number {i} sits on a mat" for i in range(20)]
 WRONG = [line.replace("cat number", "dog") for line in RIGHT]
@@ -28,6 +28,21 @@ def test_a_lead_in_one_group_alone_is_no_chance_and_turned_round_is_certain():
     a = [*RIGHT[:10], *WRONG[10:]]  # as good here, worse there
     assert chance_of_no_growth(a, RIGHT, RIGHT, here, there) == 0.0
     assert chance_of_no_growth(a, RIGHT, RIGHT, there, here) == 1.0
+
+
+def test_what_is_lost_is_a_share_of_what_the_other_has():
+    assert lead(15.0, 20.0) == 5.0
+    assert lost(15.0, 20.0) == 0.25
+    assert lost(0.0, 0.0) == 0.0
+
+
+def test_where_everything_is_harder_a_lead_may_shrink_and_the_loss_grow():
+    """Here B is right and A loses a little of much; there both have little, and A loses most of it."""
+    here, there = range(10), range(10, 20)
+    b = [*RIGHT[:10], *(line.replace("sits on a", "runs over") for line in RIGHT[10:])]
+    a = [*WRONG[:10], *("mat" for _ in there)]
+    assert chance_of_no_growth(a, b, RIGHT, here, there) > 0.9
+    assert chance_of_no_growth(a, b, RIGHT, here, there, measure=lost) < 0.1
 
 
 def test_leads_of_one_size_may_go_either_way():

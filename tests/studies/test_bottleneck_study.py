@@ -55,6 +55,12 @@ def test_a_gap_is_the_difference_of_the_bleu_scores_of_one_third(results):
     assert found["gap_middle"] == pytest.approx(100 - bleu(["one two three"] * 3, REFERENCES[:3]).score)
 
 
+def test_what_is_lost_is_the_gap_as_a_share_of_the_bleu_with_attention(results):
+    found = bottleneck.gaps(results, TEST)
+    for part in bottleneck.PARTS:  # with attention every sentence is right: BLEU is 100
+        assert found[f"lost_{part}"] == pytest.approx(found[f"gap_{part}"] / 100)
+
+
 def test_without_both_rows_there_is_no_gap(results):
     assert bottleneck.gaps(results[:1], TEST) == {}
 
@@ -67,9 +73,11 @@ def test_the_report_says_whether_the_gap_grows(results, tmp_path):
     assert report.figures["gap_long"] > report.figures["gap_short"]
     assert "the gap grows" in report.contents.findings[0]
     assert "(1 to 1 words)" in report.contents.findings[0]
-    assert f"{bottleneck.WITH} is better than {bottleneck.WITHOUT}" in report.contents.findings[1]
+    assert f"{bottleneck.WITH} is better than {bottleneck.WITHOUT}" in report.contents.findings[2]
     assert 0 < report.figures[f"{bottleneck.WITH} over {bottleneck.WITHOUT}: p"] <= 1
     assert report.figures["gap_long over gap_short: p"] == 0.0
+    assert report.contents.findings[1].startswith("Without attention 0% of the BLEU is lost on the shortest third")
+    assert "the loss grows (p = 0.000)" in report.contents.findings[1]
     lines = report.contents.figures[0].series
     assert [line.name for line in lines] == [bottleneck.WITH, bottleneck.WITHOUT]
     assert [(point.x, round(point.y)) for point in lines[0].points] == [
