@@ -2,12 +2,13 @@
 
 python -m benchmarks.levers                     → results/levers.json and .md
 python -m benchmarks.levers --only ensemble mbr
-python -m benchmarks.levers --only distil --budget 12m --set training.threads=1
+python -m benchmarks.levers --only distil --budget 12m --set training.threads=1 --teachers 30m
 
 Needs REGARD_DATA (for multi30k). Beside `regard study levers`, which pulls those that are a line of a recipe. Models
-are those of `python -m benchmarks.quality`, 30 minutes each if nobody says; what is missing is trained. Everything is
-judged by the dev set. A part that is finished stays in results/levers/PART.json, with how long its models learned and
-where, and the same command goes on with the others.
+are those of `python -m benchmarks.quality`, 30 minutes each if nobody says; what is missing is trained. Models that
+make text for others may have learned for another time (--teachers). Everything is judged by the dev set. A part that is
+finished stays in results/levers/PART.json, with how long its models learned and where, and the same command goes on
+with the others.
 """
 
 import argparse
@@ -41,11 +42,15 @@ PAIRS = 29_000
 
 @dataclass(frozen=True)
 class Bench:
-    """Where data and work lie, and the trials whose models are taken: there, and the other way round."""
+    """Where data and work lie, and the trials whose models are taken.
+
+    What is measured is compared with `there`; `teacher` is of the same direction, `back` goes the other way round.
+    """
 
     data: Path
     work: Path
     there: Trial
+    teacher: Trial
     back: Trial
 
     def model(self, seed: int) -> Path:
@@ -83,13 +88,14 @@ def mbr(bench: Bench) -> Figures:
 
 
 def distilled(bench: Bench) -> Figures:
-    """The same model again, from the pairs and from what a first one made of their sources, against the first one."""
-    teacher, out = bench.model(SEEDS[0]), bench.work / "distilled"
+    """The same model again, from the pairs and from what a teacher made of their sources, against one without that."""
+    teacher, out = quality.train_seed(bench.teacher, SEEDS[0]), bench.work / "distilled"
     source, target = (bench.data / name for name in bench.there.corpus.train)
     words = ("--source", source, "--target", target, "--keep-original", *bench.there.validation())
     if not (out / "student" / MANIFEST).exists():
         quality.regard("distil", teacher, *words, "--preset", "transformer", *bench.there.changes(), "--out", out)
-    return compared("learned from a teacher's translations too", bench.dev(out / "student"), bench.dev(teacher))
+    found = bench.dev(out / "student")
+    return compared("learned from a teacher's translations too", found, bench.dev(bench.model(SEEDS[0])))
 
 
 def backtranslated(bench: Bench) -> Figures:
@@ -138,6 +144,9 @@ def finish(name: str, bench: Bench, kept: Path) -> None:
         minutes = (time.perf_counter() - began) / 60
         length = " ".join([str(bench.there.budget), *bench.there.settings])
         asked = ["--budget", str(bench.there.budget), *(w for one in bench.there.settings for w in ("--set", one))]
+        if bench.teacher != bench.there:
+            length += f", with text by models of {bench.teacher.budget}"
+            asked += ["--teachers", str(bench.teacher.budget)]
         command = " ".join(["python -m benchmarks.levers --only", name, *asked])
         found = content_of(Result(command, minutes, figures, f"Models learned {length}."))
         write_atomically(path, json.dumps({**found, "length": length}, indent=1, ensure_ascii=False) + "\n")
@@ -155,19 +164,22 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--only", nargs="+", choices=PARTS, default=list(PARTS), help="measure these parts")
     parser.add_argument("--budget", default=BUDGET, help="training time of every model")
     parser.add_argument("--set", action="append", default=[], dest="settings", metavar="A.B=C")
+    parser.add_argument("--teachers", metavar="BUDGET", help="of models that make text for others, if not --budget")
     parser.add_argument("--out", type=Path, default=RESULTS, help="folder of the result files and finished parts")
     parser.add_argument("--work", type=Path, default=WORK, help="folder of models")
     chosen = parser.parse_args(arguments)
     data = Path(os.environ.get("REGARD_DATA", ""))
-    there, back = (
-        quality.plain(name, data, chosen.budget, tuple(chosen.settings))
+    length = chosen.budget, tuple(chosen.settings)
+    there = quality.plain("multi30k-en-de", data, *length)
+    teacher, back = (
+        quality.plain(name, data, *((chosen.teachers,) if chosen.teachers else length))
         for name in ("multi30k-en-de", "multi30k-de-en")
     )
     for name in there.corpus.train:
         if not (data / name).is_file():
             parser.error(f"REGARD_DATA: {data} does not hold {name}; name the folder that does")
     for name in chosen.only:
-        finish(name, Bench(data, chosen.work.absolute() / there.name, there, back), chosen.out / "levers")
+        finish(name, Bench(data, chosen.work.absolute() / there.name, there, teacher, back), chosen.out / "levers")
     found = finished(chosen.out / "levers")
     words = ["python -m benchmarks.levers", *(["--only", *found] if len(found) < len(PARTS) else [])]
     figures = {key: value for part in found.values() for key, value in part["figures"].items()}

@@ -19,7 +19,7 @@ def answers(*scores):
 def bench(tmp_path, monkeypatch):
     monkeypatch.setattr(quality, "WORK", tmp_path / "quality")
     there, back = (quality.plain(name, tmp_path, "30m") for name in ("multi30k-en-de", "multi30k-de-en"))
-    return levers.Bench(tmp_path, tmp_path / "work", there, back)
+    return levers.Bench(tmp_path, tmp_path / "work", there, there, back)
 
 
 def typed(monkeypatch, *found):
@@ -72,7 +72,7 @@ def test_a_student_of_the_same_kind_learns_from_the_pairs_and_from_its_teacher(b
 def test_a_part_tells_how_long_its_models_learned(bench, monkeypatch, tmp_path):
     regard = typed(monkeypatch, {}, *answers(41.0, 40.0))
     there = quality.plain("multi30k-en-de", tmp_path, "12m", ("training.threads=1",))
-    levers.finish("distil", levers.Bench(tmp_path, bench.work, there, bench.back), tmp_path)
+    levers.finish("distil", levers.Bench(tmp_path, bench.work, there, there, bench.back), tmp_path)
     told = json.loads((tmp_path / "distil.json").read_bytes())
     assert told["length"] == "12m training.threads=1"
     assert told["command"].endswith("--only distil --budget 12m --set training.threads=1")
@@ -81,6 +81,20 @@ def test_a_part_tells_how_long_its_models_learned(bench, monkeypatch, tmp_path):
         (words,) = asked(regard, command)
         assert {"12m", "training.threads=1"} <= set(words)
         assert "30m" not in words
+
+
+def test_a_teacher_that_learned_longer_is_not_what_its_student_is_compared_with(bench, monkeypatch, tmp_path):
+    regard = typed(monkeypatch, {}, *answers(41.0, 40.0))
+    there = quality.plain("multi30k-en-de", tmp_path, "12m")
+    levers.finish("distil", levers.Bench(tmp_path, bench.work, there, bench.there, bench.back), tmp_path)
+    told = json.loads((tmp_path / "distil.json").read_bytes())
+    assert told["length"] == "12m, with text by models of 30m"
+    assert told["command"].endswith("--budget 12m --teachers 30m")
+    (words,) = asked(regard, "distil")
+    assert ("30m" in words[1], "12m" in words) == (True, True)
+    student, alone = (words[1] for words in asked(regard, "evaluate"))
+    assert student == str(bench.work / "distilled" / "student")
+    assert alone == str(there.model(1))
 
 
 def test_what_is_finished_is_not_measured_again_and_all_of_it_is_told(bench, monkeypatch, tmp_path, capsys):
