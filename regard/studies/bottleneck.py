@@ -6,7 +6,7 @@ from pathlib import Path
 from regard.evaluation.by_length import by_length
 from regard.evaluation.scores import bleu
 from regard.evaluation.significance import LUCK
-from regard.evaluation.widening import chance_of_no_growth, lead, lost
+from regard.evaluation.widening import DRAWS, chance_of_no_growth, lead, lost
 from regard.explaining.chart import Point, Series
 from regard.explaining.study_page import Contents, Figure, Table
 from regard.studies.ladder import chances, ladder_of, rung, rung_figures
@@ -101,7 +101,8 @@ def growth(found: dict[str, float], name: str, p: str) -> str:
     """Whether a measure is larger on long sentences, and if so, how likely by chance."""
     if found[f"{name}_long"] <= found[f"{name}_short"]:
         return "does not grow"
-    return f"grows (p = {found[p]:.3f}{', which may be chance' if found[p] >= LUCK else ''})"
+    chance = f"p = {found[p]:.3f}" if found[p] >= 1 / DRAWS else f"p < {1 / DRAWS:g}"
+    return f"grows ({chance}{', which may be chance' if found[p] >= LUCK else ''})"
 
 
 def lengths_table(results: Sequence[Result], test: TestSet) -> Table:
