@@ -41,7 +41,8 @@ def test_what_people_read_and_what_programs_read_are_one(regard, files):
     for one in found["metrics"]:
         estimates = (f"{each['score']:.2f} ± {each['margin']:.2f}" for each in (one["a"], one["b"]))
         chances = (f"{one[test]['p']:.4f}" for test in ("bootstrap", "randomisation"))
-        row = " ".join((one["metric"], *estimates, f"{one['difference']:+.2f}", *chances))
+        change = f"{one['difference']:+.2f} ± {one['margin']:.2f}"
+        row = " ".join((one["metric"], *estimates, change, *chances))
         assert row in [" ".join(line.split()) for line in shown.splitlines()]
         assert one["signature"] in shown
         assert one["verdict"] in " ".join(shown.split())
@@ -73,6 +74,17 @@ def test_a_model_is_compared_by_what_translate_says(regard, model, corpus, tmp_p
     assert found["metrics"][0]["verdict"] == "A and B have the same chrF."
     evaluated = json.loads(regard("evaluate", model, *options[:4], "--json").out)
     assert found["metrics"][0]["a"]["score"] == evaluated["chrf"]["score"]
+
+
+def test_a_beam_is_that_of_both_models_and_refused_where_there_is_none(regard, model, corpus, tmp_path, files):
+    source = (corpus / "test.source").read_bytes()
+    greedy = regard("translate", model, "--beam", 1, stdin=source).out
+    assert greedy != regard("translate", model, stdin=source).out
+    (tmp_path / "greedy").write_text(greedy)
+    options = ("--source", corpus / "test.source", "--target", corpus / "test.target", "--metric", "chrf", "--json")
+    found = json.loads(regard("compare", model, tmp_path / "greedy", *options, "--beam", 1).out)
+    assert found["identical"] == found["sentences"] == 20
+    regard(*arguments(files, "--beam", 3)).refused("--beam 3", "files of outputs")
 
 
 def test_an_exported_model_speaks_with_its_own_engine(regard, model, corpus, tmp_path):

@@ -130,6 +130,9 @@ def test_judges_without_a_name_are_one_for_each_file(rank, regard, files):
     alone = json.loads(regard("rank", "--report", files / "one", "--json").out)
     twice = json.loads(regard("rank", "--report", files / "one", "--report", files / "one", "--json").out)
     assert (alone["judges"], twice["judges"]) == (1, 2)
+    assert alone["agreement"] is None
+    assert (twice["agreement"]["same"], twice["agreement"]["kappa"]) == (100, 1)
+    assert "agree in 100 % of" in regard("rank", "--report", files / "one", "--report", files / "one").out
     wins = [{one["system"]: one["better"] for one in found["systems"]} for found in (alone, twice)]
     assert wins[1] == {system: 2 * count for system, count in wins[0].items()}
 

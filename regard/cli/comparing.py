@@ -28,6 +28,9 @@ from regard.cli.group import FILE, regard
     show_default=True,
     help="Sentences to show for each side, those that differ most.",
 )
+@click.option(
+    "--beam", type=click.IntRange(1, 64), help="Of models: hypotheses kept in parallel. Default: as each recipe has it."
+)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 def compare(a: Path, b: Path, **options: Any) -> None:
     """Which of two systems is better, and is that more than chance?

@@ -19,13 +19,14 @@ from regard.files import write_atomically
 
 @dataclass(frozen=True)
 class CompareRequest:
-    """What a user asks of `regard compare`. No metric: all of them."""
+    """What a user asks of `regard compare`. No metric: all of them; no beam: that of each model's recipe."""
 
     source: Path
     target: Path
     out: Path | None = None
     metrics: tuple[Metric, ...] = ()
     examples: int = 5
+    beam: int | None = None
     as_json: bool = False
 
 
@@ -33,10 +34,12 @@ def compare_systems(a: Path, b: Path, request: CompareRequest) -> None:
     """Outputs, scores, tests; then the page, and either the table or the JSON."""
     if a.resolve() == b.resolve():
         raise DataError(f"{a}: given as A and as B; name two different systems")
+    if request.beam and not (a.is_dir() or b.is_dir()):
+        raise DataError(f"--beam {request.beam}: A and B are files of outputs, and nothing is searched; leave it out")
     refuse_loss(request.out, a, b, request.source, request.target)
     pairs = list(read_parallel(request.source, request.target))
     sources, references = [pair.source for pair in pairs], [pair.target for pair in pairs]
-    outputs = [outputs_of(system, sources, request.source) for system in (a, b)]
+    outputs = [outputs_of(system, sources, request) for system in (a, b)]
     metrics = tuple(dict.fromkeys(request.metrics)) or METRICS
     found = compare(Texts(sources, references, *outputs), metrics, request.examples)
     if request.out:
@@ -47,26 +50,26 @@ def compare_systems(a: Path, b: Path, request: CompareRequest) -> None:
         sys.stdout.write("".join(f"{line}\n" for line in described(found, (a, b))))
 
 
-def outputs_of(system: Path, sources: Sequence[str], source: Path) -> list[str]:
+def outputs_of(system: Path, sources: Sequence[str], request: CompareRequest) -> list[str]:
     """What a model directory makes of the sources, or the lines of a file of outputs."""
     if system.is_dir():
-        return translations(system, sources)
+        return translations(system, sources, request.beam)
     lines = list(read_lines(system))
     if len(lines) != len(sources):
         raise DataError(
-            f"{system} has {len(lines)} lines, {source} has {len(sources)}; give one output for each source"
+            f"{system} has {len(lines)} lines, {request.source} has {len(sources)}; give one output for each source"
         )
     return lines
 
 
-def translations(model: Path, sources: Sequence[str]) -> list[str]:
+def translations(model: Path, sources: Sequence[str], beam: int | None) -> list[str]:
     """As `regard evaluate` would translate, with the model's own engine and search."""
     # torch takes a second to import, which whoever compares two files need not wait for.
     from regard.commands.translate import TranslateRequest, speaking
     from regard.engine import load
     from regard.exporting.ctranslate2 import is_exported
 
-    request = TranslateRequest(engine="ctranslate2" if is_exported(model) else "torch")
+    request = TranslateRequest(beam=beam, engine="ctranslate2" if is_exported(model) else "torch")
     with speaking(model, request, iter(sources), lambda: load(model, request.engine)) as parts:
         return list(counted(chain.from_iterable(parts), len(sources)))
 
@@ -94,11 +97,11 @@ def described(found: Comparison, systems: tuple[Path, Path]) -> Iterator[str]:
 
 
 def score_table(differences: Sequence[Difference]) -> Iterator[str]:
-    yield f"{'':<6}{'A':>14}{'B':>17}{'B − A':>11}{'p bootstrap':>15}{'p random.':>13}"
+    yield f"{'':<5}{'A':>14}{'B':>16}{'B − A':>16}{'p bootstrap':>15}{'p random.':>12}"
     for one in differences:
         a, b = (f"{each.score:.2f} ± {each.margin:.2f}" for each in (one.a, one.b))
-        chances = f"{one.bootstrap.p:>15.4f}{one.randomisation.p:>13.4f}"
-        yield f"{one.metric:<6}{a:>14}{b:>17}{one.difference:>+11.2f}{chances}"
+        change = f"{one.difference:+.2f} ± {one.margin:.2f}"
+        yield f"{one.metric:<5}{a:>14}{b:>16}{change:>16}{one.bootstrap.p:>15.4f}{one.randomisation.p:>12.4f}"
 
 
 def length_table(contests: Sequence[Contest]) -> Iterator[str]:

@@ -10,6 +10,7 @@ from regard.commands.streams import to_json
 from regard.commands.wrapping import harmless, labelled
 from regard.data.readers import read_lines
 from regard.errors import DataError
+from regard.evaluation.agreement import Agreement, agreement
 from regard.evaluation.judgements import (
     Judgement,
     Verdict,
@@ -209,11 +210,14 @@ def tell(line: str) -> None:
 
 # ---------------------------------------------------------------- the ranking
 def show(judgements: Sequence[Judgement], *, as_json: bool) -> None:
-    found = rank(judgements)
-    sys.stdout.write(to_json(found.to_json()) + "\n" if as_json else "".join(f"{line}\n" for line in table(found)))
+    found, agreed = rank(judgements), agreement(judgements)
+    if as_json:
+        sys.stdout.write(to_json({**found.to_json(), "agreement": agreed.to_json() if agreed else None}) + "\n")
+    else:
+        sys.stdout.write("".join(f"{line}\n" for line in table(found, agreed)))
 
 
-def table(found: Ranking) -> Iterator[str]:
+def table(found: Ranking, agreed: Agreement | None) -> Iterator[str]:
     """The ranking for people, best first."""
     room = min(19, max(6, *(len(place.system) for place in found.places)))
     by = many(found.judges, "judge")
@@ -231,6 +235,13 @@ def table(found: Ranking) -> Iterator[str]:
         yield f"{place:<6}{shortened(one.system, room):<{room}}{strength:>+9.2f}  {interval:<15}{counts}"
     yield ""
     yield "strength: log-odds of being preferred to an average system (Bradley–Terry)"
+    if agreed:
+        shares = f"agree in {agreed.same:.0f} % of {many(agreed.pairs, 'case')}; by chance {agreed.chance:.0f} % would"
+        yield labelled("", f"two people about the same two outputs {shares}{kappa(agreed)}", room=0)
+
+
+def kappa(agreed: Agreement) -> str:
+    return "" if agreed.kappa is None else f" (kappa {agreed.kappa:.2f})"
 
 
 def many(count: int, thing: str) -> str:

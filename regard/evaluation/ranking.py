@@ -1,6 +1,6 @@
 """From judgements of pairs to a ranking: Bradley–Terry strengths, their intervals, and what they were counted from."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 
 import numpy as np
@@ -59,7 +59,7 @@ class Ranking:
 
 def rank(judgements: Sequence[Judgement]) -> Ranking:
     """Strengths, best first; the same judgements give the same intervals."""
-    systems = sorted({name for one in judgements for side in (one.left, one.right) for name in side.systems})
+    systems = systems_of(judgements)
     if not systems:
         raise DataError("ranking: 0 judgements; judge at least one pair first")
     wins, ties = tally(judgements, systems)
@@ -92,6 +92,10 @@ def rank(judgements: Sequence[Judgement]) -> Ranking:
 
 
 # ---------------------------------------------------------------- counting
+def systems_of(judgements: Sequence[Judgement]) -> list[str]:
+    return sorted({name for one in judgements for side in (one.left, one.right) for name in side.systems})
+
+
 def tally(
     judgements: Sequence[Judgement], systems: Sequence[str]
 ) -> tuple[Float[np.ndarray, "n k k"], Float[np.ndarray, "n k k"]]:
@@ -101,18 +105,23 @@ def tally(
     that meet weak outputs. So a pair also counts when it follows from others: a ≥ b and b ≥ c give a ≥ c, strictly if
     one of them is strict. Answers that go round in a circle make those outputs equal.
     """
-    index = {system: i for i, system in enumerate(systems)}
     row = {sentence: n for n, sentence in enumerate(dict.fromkeys(one.sentence for one in judgements))}
-    said: dict[tuple[int, str], list[Judgement]] = {}
-    for one in judgements:
-        said.setdefault((one.sentence, one.judge), []).append(one)
     shape = (len(row), len(systems), len(systems))
     wins, ties = np.zeros(shape), np.zeros(shape)
-    for (sentence, _), together in said.items():
-        reach = closure(at_least(together, index))
+    for sentence, reach in opinions(judgements, systems):
         wins[row[sentence]] += reach & ~reach.T
         ties[row[sentence]] += reach & reach.T & ~np.eye(len(systems), dtype=bool)
     return wins, ties
+
+
+def opinions(judgements: Sequence[Judgement], systems: Sequence[str]) -> Iterator[tuple[int, Bool[np.ndarray, "k k"]]]:
+    """For each sentence and each of its judges: is i at least as good as j, as they said or as follows from it?"""
+    index = {system: i for i, system in enumerate(systems)}
+    said: dict[tuple[int, str], list[Judgement]] = {}
+    for one in judgements:
+        said.setdefault((one.sentence, one.judge), []).append(one)
+    for (sentence, _), together in said.items():
+        yield sentence, closure(at_least(together, index))
 
 
 def at_least(judgements: Sequence[Judgement], index: dict[str, int]) -> Bool[np.ndarray, "k k"]:

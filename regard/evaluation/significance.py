@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, cast
 
+import numpy as np
+
 from regard.errors import DataError
 from regard.evaluation.scores import LONGEST_FOR_TER, check_pairs
 
@@ -39,11 +41,16 @@ class Chance:
 
 @dataclass(frozen=True)
 class Difference:
-    """One metric of two systems on the same sentences. For TER less is better, `gain` knows it."""
+    """One metric of two systems on the same sentences. For TER less is better, `gain` knows it.
+
+    `margin`: 95 % of the resampled corpora have a difference within about ± this. It is less than the margins of A
+    and B together, as what is hard for one is mostly hard for the other.
+    """
 
     metric: str
     a: Estimate
     b: Estimate
+    margin: float
     bootstrap: Chance
     randomisation: Chance
     signature: str
@@ -89,7 +96,8 @@ def paired(a: Sequence[str], b: Sequence[str], references: Sequence[str], metric
     at_a, at_b, bootstrap = run(measure, a, b, references, "bs")
     _, _, randomisation = run(measure, a, b, references, "ar")
     ours, theirs = (Estimate(float(one.score), float(one.ci)) for one in (at_a, at_b))
-    return Difference(NAMES[metric], ours, theirs, bootstrap, randomisation, str(measure.get_signature()))
+    wide = margin(measure, a, b, references)
+    return Difference(NAMES[metric], ours, theirs, wide, bootstrap, randomisation, str(measure.get_signature()))
 
 
 def scorer(metric: Metric) -> Any:
@@ -121,6 +129,21 @@ def run(
     if test == "ar":
         p = max(p, rarest(sum(one != other for one, other in zip(a, b, strict=True))))
     return at_a, at_b, Chance(p, str(signatures[name]))
+
+
+def margin(measure: Any, a: Sequence[str], b: Sequence[str], references: Sequence[str]) -> float:
+    """Half the width of the interval that holds B - A in 95 % of the resamples, those of the paired bootstrap itself.
+
+    sacreBLEU gives the intervals of A and of B but not this one. Its function that resamples one system seeds itself,
+    so that both have the same draws.
+    """
+    from sacrebleu.significance import _bootstrap_resample, estimate_ci
+
+    def resampled(outputs: Sequence[str]) -> Any:
+        each = measure._extract_corpus_statistics(list(outputs), [list(references)])
+        return np.array([one.score for one in _bootstrap_resample(each, measure, RESAMPLES)[1]])
+
+    return float(estimate_ci(resampled(b) - resampled(a))[1])
 
 
 def rarest(differing: int) -> float:

@@ -55,7 +55,7 @@ def score_row(one: Difference) -> str:
     cells = (
         ("A", f"{one.a.score:.2f}{margin(one.a.margin)}", one.gain < 0),
         ("B", f"{one.b.score:.2f}{margin(one.b.margin)}", one.gain > 0),
-        ("B − A", signed(one.difference, 2), False),
+        ("B − A", f"{signed(one.difference, 2)}{margin(one.margin)}", False),
         ("p, bootstrap", f"{one.bootstrap.p:.4f}", False),
         ("p, randomisation", f"{one.randomisation.p:.4f}", False),
     )

@@ -2,6 +2,7 @@
 
 import random
 
+import numpy as np
 import pytest
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
@@ -58,12 +59,27 @@ def test_scores_margins_and_chances_agree_with_sacrebleu(metric):
 
 
 @pytest.mark.parametrize("metric", PLAIN)
+def test_the_margin_of_the_difference_is_that_of_resampled_texts(metric):
+    a, b, references = corpus()
+    kind, _ = PLAIN[metric]
+    rng = np.random.default_rng(12345)
+    differences = []
+    for drawn in rng.choice(len(references), size=(60, len(references))):
+        again = [[lines[i] for i in drawn] for lines in (a, b, references)]
+        one, other = (kind().corpus_score(outputs, [again[2]]).score for outputs in again[:2])
+        differences.append(other - one)
+    inner = sorted(differences)[1:-1]  # a fortieth of 60 falls away at either end
+    assert paired(a, b, references, metric).margin == pytest.approx((inner[-1] - inner[0]) / 2, rel=1e-5)
+
+
+@pytest.mark.parametrize("metric", PLAIN)
 def test_swapping_the_systems_turns_the_difference_and_keeps_the_chances(metric):
     a, b, references = corpus()
     one, other = paired(a, b, references, metric), paired(b, a, references, metric)
     assert one.difference == -other.difference != 0
     assert one.gain > 0 > other.gain
     assert (one.bootstrap, one.randomisation) == (other.bootstrap, other.randomisation)
+    assert one.margin == pytest.approx(other.margin)
 
 
 @pytest.mark.parametrize("metric", PLAIN)
@@ -71,6 +87,7 @@ def test_no_difference_is_no_evidence(metric):
     a, _, references = corpus()
     found = paired(a, a, references, metric)
     assert found.bootstrap.p == found.randomisation.p == 1
+    assert found.margin == 0
     assert verdict(found) == f"A and B have the same {found.metric}."
 
 
@@ -91,7 +108,7 @@ def test_few_lines_that_differ_prove_little(differing):
 
 def told(metric: str, a: float, b: float, p: float) -> str:
     chance = Chance(p, "")
-    return verdict(Difference(metric, Estimate(a, 1.0), Estimate(b, 1.0), Chance(0.5, ""), chance, ""))
+    return verdict(Difference(metric, Estimate(a, 1.0), Estimate(b, 1.0), 0.7, Chance(0.5, ""), chance, ""))
 
 
 def test_verdicts_worked_by_hand():
