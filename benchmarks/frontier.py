@@ -2,6 +2,7 @@
 
 python -m benchmarks.frontier --teacher MODEL --student MODEL --dev       → the dev set, several beams: to choose by
 python -m benchmarks.frontier --teacher MODEL --student MODEL --beam 2    → results/frontier.json, .md and .svg
+python -m benchmarks.frontier ... --set multi30k-en-fr                    → results/frontier-multi30k-en-fr.*
 
 Needs REGARD_DATA (for multi30k). The path of the student that is compared with the teacher is named beforehand:
 Regard itself with the shortlist and, if nobody says otherwise, beam 1. Nothing is chosen by its score here.
@@ -28,6 +29,7 @@ from regard.evaluation.scores import bleu
 from regard.files import check_manifest, write_atomically
 from regard.recipe.folder import read_model
 
+USUAL = "multi30k-en-de"
 TEACHER, STUDENT = "teacher", "student"
 ENGINES = (OURS, SHORTLIST, FP32, INT8)
 BEAMS, TRIED = (5, 1), (5, 3, 2, 1)
@@ -153,7 +155,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     parser.add_argument("--teacher", type=Path, required=True, help="the model that the student learned from")
     parser.add_argument("--student", type=Path, required=True, help="what `regard distil` made")
-    parser.add_argument("--set", dest="corpus", choices=sorted(CORPORA), default="multi30k-en-de")
+    parser.add_argument("--set", dest="corpus", choices=sorted(CORPORA), default=USUAL)
     parser.add_argument("--beam", type=int, default=1, help="of the student's path; choose it on the dev set")
     parser.add_argument("--dev", action="store_true", help="measure the dev set, to choose by, and write no result")
     parser.add_argument("--made", default="", help="for the notes: how the student came about, if not in one run")
@@ -181,11 +183,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     asked = [word for who, model in models.items() for word in (f"--{who}", os.path.relpath(model, ROOT))]
     asked += ["--set", chosen.corpus, "--beam", str(chosen.beam)]
     command = " ".join(["python -m benchmarks.frontier", *asked])
-    content = write("frontier", Result(command, (time.perf_counter() - began) / 60, found, notes), chosen.out)
-    write_atomically(
-        chosen.out / "frontier.md", page("frontier", content) + "\n![Quality against cost](frontier.svg)\n"
-    )
-    write_atomically(chosen.out / "frontier.svg", drawn(found))
+    name = file_name(chosen.corpus)
+    content = write(name, Result(command, (time.perf_counter() - began) / 60, found, notes), chosen.out)
+    write_atomically(chosen.out / f"{name}.md", page(name, content) + f"\n![Quality against cost]({name}.svg)\n")
+    write_atomically(chosen.out / f"{name}.svg", drawn(found))
+
+
+def file_name(corpus: str) -> str:
+    """Each text has files of its own, so that none replaces those of another."""
+    return "frontier" if corpus == USUAL else f"frontier-{corpus}"
 
 
 if __name__ == "__main__":

@@ -245,8 +245,8 @@ def run(trial: Trial, seeds: Sequence[int], command: str, results: Path = RESULT
     notes = (
         f"{trial.how}, seeds {', '.join(map(str, seeds))}, whose training began at commit "
         f"{', '.join(dict.fromkeys(one['commit'] for one in found))}; beam {BEAM} "
-        f"on {Path(trial.corpus.test[0]).name.partition('.')[0]}. Choices were made on the dev set. minutes: training "
-        "alone, the mean over the seeds. bleu_cased: sacreBLEU as it is; bleu_lc_tok: lowercased, punctuation "
+        f"on {Path(trial.corpus.test[0]).name.partition('.')[0]}. Choices were made on the dev set. minutes: without "
+        "scoring, the mean over the seeds. bleu_cased: sacreBLEU as it is; bleu_lc_tok: lowercased, punctuation "
         "normalised, Moses tokens, as the Multi30k papers report. "
         f"Signatures: {' and '.join(found[0]['test']['signatures'])}"
     )

@@ -104,6 +104,23 @@ def test_the_student_ends_beside_its_teacher(regard, distil, model, corpus, tmp_
     noted = json.loads((tmp_path / "d" / "distil.json").read_bytes())["standings"]
     assert {one["name"]: one["bleu"] for one in noted} == {name: round(one, 2) for name, one in expected.items()}
     assert [line.split("  ")[0] for line in lines] == list(expected)
+    distil(tmp_path / "d", *valid, "--beam", 2).refused("trained already")
+
+
+def test_stopped_while_it_is_measured_it_is_measured_by_the_same_command(distil, corpus, tmp_path, monkeypatch):
+    valid = ("--valid-source", corpus / "test.source", "--valid-target", corpus / "test.target")
+
+    def stopped(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr("regard.commands.distil.standing", stopped)
+        assert distil(tmp_path / "d", *valid).code == 130
+    learned = weights(tmp_path / "d")
+    distil(tmp_path / "d", *valid, "--seed", 9).refused("began with another --seed")
+    ended = distil(tmp_path / "d", *valid)
+    assert (ended.code, len(ended.out.splitlines())) == (0, 4)
+    assert weights(tmp_path / "d") == learned
 
 
 def test_a_model_of_the_other_direction_makes_up_sources_for_the_target(distil, model, corpus, texts, tmp_path):

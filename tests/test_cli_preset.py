@@ -14,6 +14,8 @@ ANY = (
     "training.threads=1",
 )
 SMALL = {
+    "simple-attention": ("model.width=8", "model.embedding=8"),
+    "parameterised-attention": ("model.width=8", "model.embedding=8"),
     "gnmt": ("model.width=8", "model.embedding=8"),
     "deep-att": ("model.width=8", "model.embedding=8"),
     "bytenet": ("model.width=16", "model.rates=[1,2]"),

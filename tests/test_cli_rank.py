@@ -189,6 +189,7 @@ def test_judgements_of_other_texts_are_refused(rank, regard, files):
         pytest.param(("a", "b", "--out", "j"), id="no source"),
         pytest.param(("a", "b", "--source", "s"), id="nowhere to write"),
         pytest.param(("a", "--report", "j"), id="systems for a report"),
+        pytest.param(("--report", "j", "--judge", "anna"), id="a judge for a report"),
     ],
 )
 def test_wrong_usage_ends_with_code_2(regard, arguments):

@@ -76,8 +76,13 @@ def rank(
     Leave with q whenever you like; the same command goes on.
     """
     if reports:
-        if systems:
-            raise click.UsageError("--report takes no systems; leave one of them out", context)
+        given = (
+            ["systems"]
+            if systems
+            else [f"--{name}" for name in ("source", "reference", "out", "judge") if options[name]]
+        )
+        if given:
+            raise click.UsageError(f"--report asks nothing and takes no {given[0]}; leave one of them out", context)
         from regard.commands.rank import report
 
         report(reports, as_json=as_json)

@@ -47,7 +47,9 @@ def backtranslate(model: Path, **options: Any) -> None:
 )
 @click.option("--target", type=FILE, help="With --keep-original: its translation by people.")
 @click.option("--keep-original", is_flag=True, help="The student also learns from the pairs of --source and --target.")
-@click.option("--back", type=FILE, help="With them: a model of the other direction, which translates --target back.")
+@click.option(
+    "--back", type=FILE, help="With --keep-original: a model of the other direction, which translates --target back."
+)
 @click.option("--valid-source", type=FILE, help="Validation text; carved out of what is learned from when not given.")
 @click.option("--valid-target", type=FILE, help="The same lines in the other language.")
 @click.option(
@@ -59,7 +61,9 @@ def backtranslate(model: Path, **options: Any) -> None:
     metavar="NAME",
     help="What the student is: fast if you do not say; the names are those of `regard train --preset`.",
 )
-@click.option("--start", type=FILE, help="Instead: a model whose weights and vocabulary the student begins with.")
+@click.option(
+    "--start", type=FILE, help="Instead of --preset: a model whose weights and vocabulary the student begins with."
+)
 @click.option("--budget", help="Train the student for this wall time: 20m, 1h30m. Translating comes before it.")
 @click.option("--steps", type=int, help="Train it for this many steps instead.")
 @click.option("--epochs", type=float, help="Train it for this many passes over the text instead.")

@@ -71,23 +71,16 @@ class DistilRequest:
 
 
 def distil_model(teacher: Path, request: DistilRequest) -> Outcome:
-    """Translate what is not yet translated, train what is not yet trained; the same command again goes on."""
-    refuse_unheard(request.search)
-    if request.keep_original != (request.target is not None):
-        given, missing = ("--target", "--keep-original") if request.target else ("--keep-original", "--target")
-        raise RecipeError(f"{given}: given without {missing}; the original pairs need both")
-    if request.start and request.preset:
-        raise RecipeError(f"--start {request.start}: says itself what the student is; leave out --preset")
-    if request.back and request.target is None:
-        raise RecipeError("--back: given without --target and --keep-original, the text that it would translate")
-    if request.back and request.valid_source is None:
-        raise RecipeError(
-            "--back: given without --valid-source; validation pairs carved out of this text would be learned from, "
-            "with made-up sources: give a text of their own"
-        )
+    """Translate, train and measure what is not yet done; the same command again goes on."""
+    refuse_contradictions(request)
     student = request.out / STUDENT
     if (student / MANIFEST).exists():
-        raise RecipeError(f"{student}: is trained already; use it, or choose another --out")
+        notes = agree(request.out / NOTES, "teacher", taught(teacher, request))
+        if "standings" in notes or request.valid_source is None:
+            raise RecipeError(f"{student}: is trained already; use it, or choose another --out")
+        refuse_other_student(notes, request)
+        stand_beside(teacher, request, notes)
+        return Outcome(student, interrupted=False)
     refuse_student(training(teacher, request), request)
     notes = agree(request.out / NOTES, "teacher", taught(teacher, request))
     notes = translate_all(teacher, request, notes)
@@ -102,6 +95,22 @@ def distil_model(teacher: Path, request: DistilRequest) -> Outcome:
     if not outcome.interrupted:
         stand_beside(teacher, request, notes)
     return outcome
+
+
+def refuse_contradictions(request: DistilRequest) -> None:
+    refuse_unheard(request.search)
+    if request.keep_original != (request.target is not None):
+        given, missing = ("--target", "--keep-original") if request.target else ("--keep-original", "--target")
+        raise RecipeError(f"{given}: given without {missing}; the original pairs need both")
+    if request.start and request.preset:
+        raise RecipeError(f"--start {request.start}: says itself what the student is; leave out --preset")
+    if request.back and request.target is None:
+        raise RecipeError("--back: given without --target and --keep-original, the text that it would translate")
+    if request.back and request.valid_source is None:
+        raise RecipeError(
+            "--back: given without --valid-source; validation pairs carved out of this text would be learned from, "
+            "with made-up sources: give a text of their own"
+        )
 
 
 def refuse_student(asked: Request, request: DistilRequest) -> None:

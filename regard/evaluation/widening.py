@@ -47,7 +47,7 @@ def chance_of_no_growth(
     """How often, with the sentences drawn anew, the measure of A's and B's BLEU is no larger `there` than `here`.
 
     By paired bootstrap, Koehn 2004. The two groups are drawn each for itself, with repetition; both systems have the
-    same sentences in each draw.
+    same sentences in each draw. What was found counts as one draw more, so that no p is 0: more draws might show one.
     """
     chance = np.random.default_rng(SEED)
     sides = [counts(outputs, references) for outputs in (a, b)]
@@ -56,4 +56,4 @@ def chance_of_no_growth(
         drawn = chance.choice(np.asarray(group), len(group))
         return measure(*(bleu_of(side[drawn].sum(0)) for side in sides))
 
-    return sum(found(there) <= found(here) for _ in range(DRAWS)) / DRAWS
+    return (sum(found(there) <= found(here) for _ in range(DRAWS)) + 1) / (DRAWS + 1)

@@ -18,7 +18,18 @@ from regard.studies.rows import Plan, Result, Texts
 from regard.training.events import Validated
 from regard.training.logs import read_log
 
-HEADS = ("", "dev PPL", "dev BLEU", "test BLEU", "parameters", "training FLOPs", "steps", "epochs", "minutes")
+HEADS = (
+    "",
+    "dev PPL",
+    "dev BLEU",
+    "test BLEU",
+    "parameters",
+    "optimiser",
+    "training FLOPs",
+    "steps",
+    "epochs",
+    "minutes",
+)
 
 
 @dataclass(frozen=True)
@@ -62,6 +73,7 @@ def overview_row(r: Result) -> tuple[str, ...]:
         r.name,
         *scores,
         f"{r.parameters / 1e6:.2f} M",
+        r.optimiser,
         f"{r.flops:.1e}",
         f"{r.steps:,}",
         f"{r.epochs:.1f}",
@@ -91,7 +103,8 @@ def equal(plan: Plan) -> str:
     """What all rows have in common, in a sentence."""
     settings = f" and {', '.join(plan.settings)}" if plan.settings else ""
     same = f"on the same text, with seed {plan.seed}{settings}, by one training loop"
-    return f"Every row was trained for {plan.length} {same}."
+    added = "The minutes of the whole are those of all rows added up, also where several learned at once."
+    return f"Every row was trained for {plan.length} {same}. {added}"
 
 
 def how(plan: Plan, results: Sequence[Result]) -> tuple[str, ...]:

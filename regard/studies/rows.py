@@ -112,6 +112,7 @@ class Result:
     name: str
     settings: tuple[str, ...]
     parameters: int
+    optimiser: str  # with its learning rate
     steps: int
     epochs: float
     train_minutes: float
@@ -213,6 +214,7 @@ def score(row: Row, plan: Plan, folder: Path) -> Result:
     assert isinstance(engine, TorchEngine)
     finished = [event for event in read_log(folder / LOG) if isinstance(event, Finished)][-1]
     flops, dev_perplexity = counted(engine, finished.epochs)
+    learns = engine.folder.recipe.training
     pairs = list(read_parallel(resolve(plan.texts.test_source), resolve(plan.texts.test_target)))
     outputs = translated(folder, engine, [pair.source for pair in pairs])
     scores = evaluate(outputs, [pair.target for pair in pairs])
@@ -220,6 +222,7 @@ def score(row: Row, plan: Plan, folder: Path) -> Result:
         name=row.name,
         settings=row.settings,
         parameters=parameters(engine.folder.model),
+        optimiser=f"{learns.optimiser} {learns.learning_rate:g}",
         steps=finished.steps,
         epochs=finished.epochs,
         train_minutes=finished.seconds / 60,

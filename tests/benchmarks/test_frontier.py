@@ -62,6 +62,11 @@ def test_the_path_of_the_student_may_have_another_beam(ways):
     assert found["student_bleu_delta"] == pytest.approx(0.0)
 
 
+def test_every_text_has_files_of_its_own():
+    assert frontier.file_name("multi30k-en-de") == "frontier"
+    assert frontier.file_name("multi30k-en-fr") == "frontier-multi30k-en-fr"
+
+
 def test_a_folder_without_the_corpus_is_refused(monkeypatch, tmp_path, capsys):
     monkeypatch.setenv("REGARD_DATA", str(tmp_path))
     with pytest.raises(SystemExit):

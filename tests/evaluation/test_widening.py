@@ -26,7 +26,7 @@ def test_without_a_match_of_four_words_bleu_is_smoothed_as_sacrebleu_does():
 def test_a_lead_in_one_group_alone_is_no_chance_and_turned_round_is_certain():
     here, there = range(10), range(10, 20)
     a = [*RIGHT[:10], *WRONG[10:]]  # as good here, worse there
-    assert chance_of_no_growth(a, RIGHT, RIGHT, here, there) == 0.0
+    assert chance_of_no_growth(a, RIGHT, RIGHT, here, there) == 1 / 1001  # no draw of a thousand
     assert chance_of_no_growth(a, RIGHT, RIGHT, there, here) == 1.0
 
 

@@ -9,6 +9,7 @@ def result(name, outputs=("a",), *, ppl=8.0, dev=30.0, flops=1e12):
         name=name,
         settings=(),
         parameters=1_000,
+        optimiser="adamw 0.003",
         steps=10,
         epochs=2.0,
         train_minutes=1.0,
