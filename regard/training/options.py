@@ -46,6 +46,8 @@ class TrainingOptions(Section):
     betas: tuple[Annotated[float, Field(ge=0.0, lt=1.0)], Annotated[float, Field(ge=0.0, lt=1.0)]] = (0.9, 0.98)
     epsilon: Amount = 1e-9
     weight_decay: Annotated[float, Field(ge=0.0)] = 0.01  # of matrices; never of biases and norms
+    # Epochs over which dropout grows to what the model has, as there is more and more to learn by heart; 0: all at once.
+    dropout_epochs: Annotated[float, Field(ge=0.0, allow_inf_nan=False)] = 0.0
 
     validations: Count = 10  # over the whole run, the last one at its end; 0: none
     patience: Positive | None = None  # validations in a row without a better score before the run stops
@@ -76,6 +78,10 @@ class TrainingOptions(Section):
     def passes(self) -> float | None:
         """Epochs of a run that is measured in epochs, asked for or not."""
         return EPOCHS if not (self.steps or self.epochs or self.budget) else self.epochs
+
+    def dropout_share(self, passes: float) -> float:
+        """How much of the model's dropout there is after so many passes through the text."""
+        return min(passes / self.dropout_epochs, 1.0) if self.dropout_epochs else 1.0
 
     @property
     def kept(self) -> int:
