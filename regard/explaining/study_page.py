@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from regard.explaining.bars import Bar, bars
 from regard.explaining.chart import Series, chart
 from regard.explaining.document import document, section
 from regard.explaining.markup import text
@@ -26,6 +27,18 @@ class Figure:
     series: tuple[Series, ...]
     x_name: str
 
+    def drawn(self) -> str:
+        return chart(self.title, self.series, self.x_name)
+
+
+@dataclass(frozen=True)
+class Bars:
+    title: str
+    rows: tuple[Bar, ...]
+
+    def drawn(self) -> str:
+        return bars(self.title, self.rows)
+
 
 @dataclass(frozen=True)
 class Contents:
@@ -35,14 +48,14 @@ class Contents:
     question: str
     findings: tuple[str, ...]
     tables: tuple[Table, ...]
-    figures: tuple[Figure, ...]
+    figures: tuple[Figure | Bars, ...]
     notes: tuple[str, ...]
 
 
 def study_page(contents: Contents, facts: Mapping[str, str]) -> str:
     """The page; `facts` say where the figures come from."""
     findings = "".join(f"<li>{text(line)}</li>" for line in contents.findings)
-    drawn = "".join(chart(figure.title, figure.series, figure.x_name) for figure in contents.figures)
+    drawn = "".join(figure.drawn() for figure in contents.figures)
     notes = "".join(f"<p>{text(line)}</p>" for line in contents.notes)
     lines = "\n".join(f"{name:<9}{value}" for name, value in facts.items())
     parts = [

@@ -4,8 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from regard.explaining.study_page import Contents, Table
-from regard.studies.report import Report, TestSet, by_name, equal, learning_curves, row_figures
+from regard.explaining.bars import Bar
+from regard.explaining.study_page import Bars, Contents, Table
+from regard.studies.report import Report, TestSet, by_name, equal, row_figures
 from regard.studies.rows import Plan, Result, Row
 
 BASE = "base"
@@ -58,7 +59,7 @@ LEVERS = (
 ROWS = (Row(BASE, "transformer"), *(lever.row for lever in LEVERS))
 
 
-def report(results: Sequence[Result], _test: TestSet, plan: Plan, rows: Path) -> Report:
+def report(results: Sequence[Result], _test: TestSet, plan: Plan, _rows: Path) -> Report:
     """Rows by what they add to the default on the dev set. What the test set says of them is left aside."""
     found = by_name(results)
     base = found.get(BASE)
@@ -68,7 +69,7 @@ def report(results: Sequence[Result], _test: TestSet, plan: Plan, rows: Path) ->
         "Each row changes one thing in the recipe that this much text gets by default, and has the same time.",
         findings(gains),
         (pulled(found, gains),),
-        (learning_curves(results, rows),),
+        (picture(gains),) if len(gains) > 1 else (),
         (
             equal(plan),
             f"The dev set was translated with beam {results[0].beam}. Rows are judged by dev BLEU alone; perplexity "
@@ -91,21 +92,27 @@ def findings(gains: Mapping[str, float]) -> tuple[str, ...]:
     return tuple(f"{name} adds {gains[name]:.2f} BLEU to the default." for name in better)
 
 
+def picture(gains: Mapping[str, float]) -> Bars:
+    """Best first, without the default itself."""
+    ordered = sorted((name for name in gains if name != BASE), key=lambda name: -gains[name])
+    return Bars("dev BLEU that each adds", tuple(Bar(name, gains[name]) for name in ordered))
+
+
 def pulled(found: Mapping[str, Result], gains: Mapping[str, float]) -> Table:
     """Best first."""
-    words = {lever.name: lever.said for lever in LEVERS}
+    words = {lever.name: f": {lever.said}" for lever in LEVERS} | {BASE: ": what this much text gets by default"}
     ordered = sorted(found.values(), key=lambda result: -result.dev_bleu)
     cells = tuple(
         (
-            result.name,
-            words.get(result.name, "what this much text gets by default"),
+            f"{result.name}{words[result.name]}",
             f"{result.dev_bleu:.2f}",
             f"{gains[result.name]:+.2f}" if gains else "",
             f"{result.dev_perplexity:.2f}",
+            f"{result.steps:,}",
             f"{result.epochs:.1f}",
             f"{result.train_minutes:.1f}",
         )
         for result in ordered
     )
-    heads = ("", "what is changed", "dev BLEU", "gain", "dev PPL", "epochs", "minutes")
+    heads = ("", "dev BLEU", "gain", "dev PPL", "steps", "epochs", "minutes")
     return Table("The levers, best first", heads, cells)

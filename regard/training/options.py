@@ -46,7 +46,7 @@ class TrainingOptions(Section):
     betas: tuple[Annotated[float, Field(ge=0.0, lt=1.0)], Annotated[float, Field(ge=0.0, lt=1.0)]] = (0.9, 0.98)
     epsilon: Amount = 1e-9
     weight_decay: Annotated[float, Field(ge=0.0)] = 0.01  # of matrices; never of biases and norms
-    # Epochs over which dropout grows to what the model has, as there is more and more to learn by heart; 0: all at once.
+    # Epochs over which dropout grows to what the model has, as more and more can be learned by heart; 0: all at once.
     dropout_epochs: Annotated[float, Field(ge=0.0, allow_inf_nan=False)] = 0.0
 
     validations: Count = 10  # over the whole run, the last one at its end; 0: none

@@ -38,8 +38,12 @@ def told(*results, rows):
 def test_levers_stand_by_what_they_add_on_the_dev_set(tmp_path):
     dev = {"base": 30.0, "adamw": 29.0, "r-drop": 31.25, "cosine": 30.25}
     found = told(*(result(name, dev=score) for name, score in dev.items()), rows=tmp_path)
-    assert [cells[0] for cells in found.contents.tables[0].rows] == ["r-drop", "cosine", "base", "adamw"]
-    assert [cells[3] for cells in found.contents.tables[0].rows] == ["+1.25", "+0.25", "+0.00", "-1.00"]
+    table = found.contents.tables[0].rows
+    assert [cells[0].partition(":")[0] for cells in table] == ["r-drop", "cosine", "base", "adamw"]
+    assert table[0][0] == "r-drop: two passes that must agree"
+    assert [cells[2] for cells in table] == ["+1.25", "+0.25", "+0.00", "-1.00"]
+    (drawn,) = found.contents.figures
+    assert [(bar.name, bar.value) for bar in drawn.rows] == [("r-drop", 1.25), ("cosine", 0.25), ("adamw", -1.0)]
     assert found.contents.findings == ("r-drop adds 1.25 BLEU to the default.",)
     assert found.figures["adamw: gain"] == -1.0
     assert not [name for name in found.figures if "test" in name]
@@ -61,4 +65,5 @@ def test_levers_that_add_nothing_are_told_so(tmp_path):
 def test_without_the_base_there_is_nothing_to_add_to(tmp_path):
     found = told(result("cosine", dev=30.25), rows=tmp_path)
     assert found.contents.findings == ()
-    assert found.contents.tables[0].rows[0][3] == ""
+    assert found.contents.tables[0].rows[0][2] == ""
+    assert found.contents.figures == ()
