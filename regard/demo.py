@@ -40,6 +40,7 @@ SETTINGS = (
     "model.dropout=0.05",
     "model.share_embeddings=false",
     "training.learning_rate=0.002",
+    "training.rest_rate=1",  # more was not tried here
     "training.ema=0.99",
     "decoding.beam=1",
 )

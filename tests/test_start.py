@@ -180,11 +180,12 @@ def test_a_start_is_taught_with_a_fifth_of_the_rate_that_is_chosen_for_random_we
     requests, models, place, tmp_path
 ):
     request = replace(requests["translate"], settings=())
-    rate, gentle = (
-        begin(replace(request, start=start, out=tmp_path / name))[1].recipe.training.learning_rate
+    fresh, gentle = (
+        begin(replace(request, start=start, out=tmp_path / name))[1].recipe.training
         for name, start in (("new", None), ("started", models("translate")))
     )
-    assert gentle == pytest.approx(rate / 5)
+    assert gentle.learning_rate == pytest.approx(fresh.learning_rate / 5)
+    assert (fresh.rest_rate, gentle.rest_rate) == (3, 1)  # the lead of tables of words is for the first epochs
     asked = replace(request, settings=("training.learning_rate=0.02",), start=models("translate"))
     assert begin(replace(asked, out=tmp_path / "asked"))[1].recipe.training.learning_rate == 0.02
     recipe = tmp_path / "recipe.yaml"

@@ -56,11 +56,7 @@ class Dropout(Drawing):
 
     def __init__(self, p: float) -> None:
         super().__init__()
-        self.most = self.threshold = min(byte_threshold(p), 255)
-
-    def weaken(self, share: float) -> None:
-        """From here on only this share of p, between 0 and 1."""
-        self.threshold = round(share * self.most)
+        self.threshold = min(byte_threshold(p), 255)
 
     @property
     def active(self) -> bool:

@@ -114,10 +114,10 @@ def gentler(chosen: Tree) -> Tree:
     """A recipe that was chosen for random weights, with a fifth of its peak learning rate.
 
     The whole rate would soon overwrite what the weights know. Devlin et al. 2019 learn with 1e-4 and train on with 2e-5
-    to 5e-5.
+    to 5e-5. Tables of words get no higher one: that is for the first epochs.
     """
     rate = round(chosen["training"]["learning_rate"] / GENTLER, 9)  # for the eye: 0.0006, not 0.0006000000000000001
-    return overlay(chosen, {"training": {"learning_rate": rate}})
+    return overlay(chosen, {"training": {"learning_rate": rate, "rest_rate": 1.0}})
 
 
 # ---------------------------------------------------------------- what it knows

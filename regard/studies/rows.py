@@ -29,6 +29,7 @@ from regard.run import run
 from regard.studies.flops import Cost
 from regard.training.events import Finished
 from regard.training.logs import read_log
+from regard.training.options import TrainingOptions
 from regard.workers import Workers, cores
 
 ROWS, ROW, PLAN = "rows", "row.json", "plan.json"
@@ -112,7 +113,7 @@ class Result:
     name: str
     settings: tuple[str, ...]
     parameters: int
-    optimiser: str  # with its learning rate
+    optimiser: str  # with its learning rates
     steps: int
     epochs: float
     train_minutes: float
@@ -222,7 +223,7 @@ def score(row: Row, plan: Plan, folder: Path) -> Result:
         name=row.name,
         settings=row.settings,
         parameters=parameters(engine.folder.model),
-        optimiser=f"{learns.optimiser} {learns.learning_rate:g}",
+        optimiser=rates(learns),
         steps=finished.steps,
         epochs=finished.epochs,
         train_minutes=finished.seconds / 60,
@@ -239,6 +240,13 @@ def score(row: Row, plan: Plan, folder: Path) -> Result:
     )
 
 
+def rates(learns: TrainingOptions) -> str:
+    """The optimiser with its learning rate, or with both if it has two: "muon 0.006, rest 0.018"."""
+    two = learns.optimiser == "muon" and learns.rest_rate != 1
+    rest = f", rest {learns.learning_rate * learns.rest_rate:g}" if two else ""
+    return f"{learns.optimiser} {learns.learning_rate:g}{rest}"
+
+
 def counted(engine: TorchEngine, epochs: float) -> tuple[float, float]:
     """Training FLOPs = epochs · Σ over the training pairs of 3 · forward, and the perplexity of the dev pairs.
 
@@ -253,7 +261,7 @@ def counted(engine: TorchEngine, epochs: float) -> tuple[float, float]:
         total += corpus.weight * cost.epoch((len(e.source) + 1, len(e.target) + 1) for e in examples)
     given = engine.score(loaded.validation)
     mean = -sum(s.log_probability for s in given) / sum(s.tokens for s in given)
-    return recipe.loss.passes(epochs) * total, perplexity(mean)
+    return epochs * total * (2 if recipe.loss.rdrop else 1), perplexity(mean)
 
 
 def translated(folder: Path, engine: TorchEngine, lines: Sequence[str]) -> list[str]:

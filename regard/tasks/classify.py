@@ -80,7 +80,6 @@ def rows_of(frames: Sequence[tuple[list[int], list[int]]]) -> Rows:
 class Batch:
     rows: Rows
     labels: Int[Tensor, " n"]
-    agreement: float = 0.0  # of two passes, and how much it weighs; 0: one pass
 
 
 @dataclass(frozen=True)
@@ -144,8 +143,7 @@ class Classification:
 
     def collate(self, plan: Plan, epoch: int) -> Batch:
         frames = [self.frame(*self.seen(int(i), epoch)) for i in plan]
-        labels = torch.from_numpy(self.training.labels[plan])
-        return Batch(rows_of(frames), labels, self.options.agreement(epoch))
+        return Batch(rows_of(frames), torch.from_numpy(self.training.labels[plan]))
 
     def seen(self, index: int, epoch: int) -> tuple[Ids, Ids | None]:
         """What the model sees of an example, dropouts included: a function of seed, epoch and example only."""
@@ -159,7 +157,7 @@ class Classification:
     def loss(self, model: nn.Module, batch: Batch) -> Loss:
         """Σ of the smoothed cross-entropy over texts; with R-Drop, learned from is also that two passes agree."""
         assert isinstance(model, TextClassifier)
-        smoothing, agreement = self.options.smoothing, batch.agreement
+        smoothing, agreement = self.options.smoothing, self.options.rdrop
         if not agreement:
             total = smoothed_cross_entropy(model(*cells(batch.rows)), batch.labels, smoothing)
             return Loss(total, len(batch.labels))

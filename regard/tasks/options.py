@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from regard.data.spans import SpanOptions
 from regard.section import Section
@@ -81,7 +81,6 @@ TaskOptions = Annotated[
 class LossOptions(Section):
     smoothing: Probability = 0.1  # ε: how much of each target is spread over all words
     rdrop: Annotated[float, Field(ge=0.0, allow_inf_nan=False)] = 0.0  # α of Liang et al. 2021, who use 5; 0: one pass
-    rdrop_from: Annotated[int, Field(ge=0)] = 0  # epochs before it have one pass
     source_word_dropout: Probability = 0.0  # of source tokens, seen as <unk>
     target_word_dropout: Probability = 0.0  # of the target tokens that the decoder is shown, not of those it predicts
     # λ of Garg et al. 2019, who use 0.05: one head of cross-attention learns data.corpora[].alignment, or which word
@@ -90,17 +89,3 @@ class LossOptions(Section):
     guided_layer: Annotated[int, Field(ge=1)] | None = None  # of the decoder, counted from 1; none: the last but one
     guided_head: Annotated[int, Field(ge=1)] = 1
     guided_step: Literal["reading", "writing"] = "reading"  # of a target token: where it goes in, or where it comes out
-
-    @model_validator(mode="after")
-    def _consistent(self) -> "LossOptions":
-        if self.rdrop_from and not self.rdrop:
-            raise ValueError(f"rdrop_from: {self.rdrop_from}, but rdrop is 0, so nothing begins then; give rdrop too")
-        return self
-
-    def agreement(self, epoch: int) -> float:
-        """α in this epoch, counted from 0; 0: one pass."""
-        return self.rdrop if epoch >= self.rdrop_from else 0.0
-
-    def passes(self, epochs: float) -> float:
-        """Passes through the data in so many epochs, the second ones of R-Drop included."""
-        return epochs + (max(0.0, epochs - self.rdrop_from) if self.rdrop else 0.0)

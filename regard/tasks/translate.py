@@ -45,7 +45,6 @@ class Batch:
     targets: Int[Tensor, "n t"]
     mask: Bool[Tensor, "n t"]
     alignment: Float[Tensor, "n t s"] | None = None  # where each step should look, for guided attention
-    agreement: float = 0.0  # of two passes, and how much it weighs; 0: one pass
 
 
 def collate(
@@ -194,8 +193,7 @@ class Translation:
         return divide(plan, self.lengths, parts)
 
     def collate(self, plan: Plan, epoch: int) -> Batch:
-        batch = replace(self.texts(plan, epoch), agreement=self.options.agreement(epoch))
-        links = self.data.links
+        batch, links = self.texts(plan, epoch), self.data.links
         if not links:
             return batch
         tokens, sources = batch.targets.shape[1], batch.source.shape[1]
@@ -245,9 +243,9 @@ class Translation:
         return replace(found, total=found.total + felt(self.options.guided * astray))
 
     def text_loss(self, model: SequenceToSequence, batch: Batch) -> Loss:
-        smoothing = self.options.smoothing
-        if batch.agreement:
-            return penalised(model, lambda: consistent_loss(model, batch, smoothing, batch.agreement))
+        smoothing, agreement = self.options.smoothing, self.options.rdrop
+        if agreement:
+            return penalised(model, lambda: consistent_loss(model, batch, smoothing, agreement))
         return penalised(model, lambda: translation_loss(model, batch, smoothing))
 
     def validation_loss(self, model: SequenceToSequence) -> float:

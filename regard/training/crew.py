@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor, nn
 
-from regard.layers.dropout import Drawing, Dropout
+from regard.layers.dropout import Drawing
 from regard.layers.loss import Loss
 from regard.native.update import gather
 from regard.tasks.interface import Dividing, Task
@@ -117,7 +117,6 @@ class Crew:
         self.generators = [torch.default_generator, *(torch.Generator() for _ in range(size - 1))]
         self.task, self.models = task, [model, *(twin(model, generator) for generator in self.generators[1:])]
         self.parameters = [list(member.parameters()) for member in self.models]
-        self.dropouts = [part for member in self.models for part in member.modules() if isinstance(part, Dropout)]
         self.dealt = deal(self.parameters[0], size)
         self.before = torch.get_num_threads()
         self.threads = max(self.before // size, 1)  # of each
@@ -167,11 +166,6 @@ class Crew:
         # Not torch.manual_seed: without CUDA, each call of it queues a stack trace for ever.
         for place, generator in enumerate(self.generators):
             generator.manual_seed(number(f"{seed}/{place}" if place else seed))
-
-    def weaken_dropout(self, share: float) -> None:
-        """Every model of the crew drops this share of what it would."""
-        for dropout in self.dropouts:
-            dropout.weaken(share)
 
     def backward(self, plan: Any, epoch: int) -> Loss:
         """The loss of a batch, whose gradients are added to those that each member has; `gather` brings them home."""

@@ -188,7 +188,6 @@ class Run:
         group = self.plans[place.position : place.position + self.options.accumulate]
         learning_rate = rate(self.options, step, min(self.progress, 1.0), width=self.width, steps=self.length.steps)
         self.crew.seed(f"{self.options.seed}/{step}")
-        self.crew.weaken_dropout(self.options.dropout_share(self.passes))
         loss, norm, units = self._gradients(group, place.epoch)
         healthy = math.isfinite(loss) and math.isfinite(norm)
         if healthy:

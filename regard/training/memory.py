@@ -14,7 +14,6 @@ from regard.training.crew import Crew
 
 SIGNS = ("out of memory", "not enough memory", "can't allocate memory", "cannot allocate memory", "alloc_cpu")
 STATUS = Path("/proc/self/status")
-LATE = 1_000_000  # an epoch by which all that begins late, such as R-Drop, has begun
 
 
 def peak_memory() -> int:
@@ -43,7 +42,7 @@ def memory_refused() -> Iterator[None]:
 def rehearse(model: nn.Module, task: Task[Any, Any], crew: Crew) -> int:
     """The largest batch forward and backward, no step, gradients cleared; returns the peak memory in bytes."""
     with memory_refused():
-        crew.backward(task.largest(), LATE)
+        crew.backward(task.largest(), 0)
         crew.gather()
     model.zero_grad(set_to_none=True)
     return peak_memory()

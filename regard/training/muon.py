@@ -56,19 +56,24 @@ def hidden_matrices(model: nn.Module) -> list[nn.Parameter]:
 class Muon(Adam):
     """m ← μ m + (1−μ) g;  w ← (1 − η λ) w − 0.2 η √max(rows, columns) · orthogonal((1−μ) g + μ m).
 
-    The factor gives an update the size of Adam's, so that one learning rate serves the matrices and the rest, which
-    AdamW trains. Jordan et al. 2024; Liu et al. 2025, eq. 4.
+    The factor gives an update the size of Adam's. The rest, which AdamW trains, learns (and decays) at `pace` times
+    the rate of the matrices. Jordan et al. 2024; Liu et al. 2025, eq. 4.
     """
 
     def __init__(
-        self, matrices: Sequence[nn.Parameter], rest: list[dict[str, Any]], decay: float, adam: dict[str, Any]
+        self,
+        matrices: Sequence[nn.Parameter],
+        rest: list[dict[str, Any]],
+        decay: float,
+        adam: dict[str, Any],
+        pace: float,
     ) -> None:
         super().__init__(rest, **adam)
-        self.matrices, self.decay = matrices, decay
+        self.matrices, self.decay, self.pace = matrices, decay, pace
 
     @torch.no_grad()
     def take(self, rate: float, scale: float) -> None:
-        super().take(rate, scale)
+        super().take(self.pace * rate, scale)
         for p in self.matrices:
             if p.grad is None:
                 continue

@@ -37,7 +37,9 @@ def optimiser_of(matrices: list[nn.Parameter], trained: list[nn.Parameter], opti
     ]
     groups = [group for group in groups if group["params"]]
     adam: dict[str, Any] = {"lr": options.learning_rate, "betas": options.betas, "eps": options.epsilon, "fused": True}
-    return Muon(matrices, groups, options.weight_decay, adam) if matrices else Adam(groups, **adam)
+    if options.optimiser != "muon":
+        return Adam(groups, **adam)
+    return Muon(matrices, groups, options.weight_decay, adam, options.rest_rate)
 
 
 def held(optimiser: Adam) -> list[nn.Parameter]:

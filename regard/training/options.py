@@ -41,13 +41,12 @@ class TrainingOptions(Section):
 
     optimiser: Literal["adamw", "muon"] = "adamw"  # muon: further with the same text, for a third more time a step
     learning_rate: Amount = 1e-3  # the peak; "noam" takes its peak from the width instead
+    rest_rate: Amount = 1.0  # × learning_rate, for what muon leaves to AdamW: tables of words, biases, norms
     schedule: Literal["noam", "inverse-root", "cosine", "linear"] = "cosine"
     warmup: Annotated[float, Field(ge=0.0, allow_inf_nan=False)] = 0.05  # steps; below 1: a fraction of the run
     betas: tuple[Annotated[float, Field(ge=0.0, lt=1.0)], Annotated[float, Field(ge=0.0, lt=1.0)]] = (0.9, 0.98)
     epsilon: Amount = 1e-9
     weight_decay: Annotated[float, Field(ge=0.0)] = 0.01  # of matrices; never of biases and norms
-    # Epochs over which dropout grows to what the model has, as more and more can be learned by heart; 0: all at once.
-    dropout_epochs: Annotated[float, Field(ge=0.0, allow_inf_nan=False)] = 0.0
 
     validations: Count = 10  # over the whole run, the last one at its end; 0: none
     patience: Positive | None = None  # validations in a row without a better score before the run stops
@@ -78,10 +77,6 @@ class TrainingOptions(Section):
     def passes(self) -> float | None:
         """Epochs of a run that is measured in epochs, asked for or not."""
         return EPOCHS if not (self.steps or self.epochs or self.budget) else self.epochs
-
-    def dropout_share(self, passes: float) -> float:
-        """How much of the model's dropout there is after so many passes through the text."""
-        return min(passes / self.dropout_epochs, 1.0) if self.dropout_epochs else 1.0
 
     @property
     def kept(self) -> int:

@@ -122,3 +122,9 @@ def test_a_length_that_was_asked_for_takes_the_place_of_the_presets(asked):
     found = foreseen(Request(preset="transformer", **asked)).training
     assert [found.steps, found.budget, found.epochs].count(None) == 2
     assert found.epochs in (None, 2.5)
+
+
+def test_transformers_that_translate_give_their_tables_of_words_a_rate_of_their_own():
+    assert chosen(MULTI30K, "transformer").training.rest_rate == 3
+    assert chosen(MULTI30K, "bidirectional-gru").training.rest_rate == 1
+    assert "rest_rate" not in choose_parser(3_000, "transformer")["training"]

@@ -23,7 +23,7 @@ def test_a_misspelt_key_is_answered_with_its_path_and_the_nearest_key():
 
 
 def test_a_key_unlike_any_other_is_answered_with_all_keys():
-    assert "known keys: guided, guided_head, guided_layer, guided_step, rdrop, rdrop_from, smoothing" in message(
+    assert "known keys: guided, guided_head, guided_layer, guided_step, rdrop, smoothing" in message(
         {**DATA, "loss": {"zzzzzz": 1}}
     )
 

@@ -59,7 +59,7 @@ def test_the_test_set_is_not_told_of(tmp_path):
 
 def test_levers_that_add_nothing_are_told_so(tmp_path):
     found = told(result("base", dev=30.0), result("cosine", dev=30.25), rows=tmp_path)
-    assert found.contents.findings == ("No lever adds 0.5 BLEU or more to the default.",)
+    assert found.contents.findings == ("No lever adds 1 BLEU or more to the default.",)
 
 
 def test_without_the_base_there_is_nothing_to_add_to(tmp_path):

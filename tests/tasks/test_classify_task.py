@@ -144,11 +144,6 @@ def test_without_dropout_two_passes_agree_and_the_loss_is_the_plain_one(model):
     torch.testing.assert_close(gradients[0], gradients[1])
 
 
-def test_two_passes_begin_with_their_epoch():
-    late = task(rdrop=5.0, rdrop_from=2)
-    assert [late.collate(np.array([0, 1]), epoch).agreement for epoch in range(4)] == [0, 0, 5, 5]
-
-
 def test_it_knows_how_many_texts_it_cuts():
     assert task().shortened() == (1, 1)  # ten characters, start and end
     assert task(PAIRS).shortened() == (2, 2)  # 10 + 2 + 3 and 4 + 3 + 3 are more than nine, 5 + 1 + 3 are not

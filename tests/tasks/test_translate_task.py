@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
-from pydantic import ValidationError
 
 from regard.data.batches import Share
 from regard.data.examples import encode
@@ -168,32 +167,6 @@ def test_the_recipe_decides_which_loss_it_is():
         torch.manual_seed(8)
         expected = consistent_loss(model, batch, 0.1, 5.0) if rdrop else translation_loss(model, batch, 0.1)
         assert torch.equal(found.total, expected.total)
-
-
-def test_two_passes_begin_with_their_epoch():
-    model, plan = model_of("transformer", len(LETTERS)).train(), np.array([1, 3])
-    late, plain, always = (
-        task_of(LETTERS, options=LossOptions(**options))
-        for options in ({"rdrop": 5.0, "rdrop_from": 2}, {}, {"rdrop": 5.0})
-    )
-    for epoch, like in ((0, plain), (1, plain), (2, always), (3, always)):
-        found = []
-        for task in (late, like):
-            torch.manual_seed(8)
-            found.append(gradients(model, task.loss(model, task.collate(plan, epoch)).total))
-        torch.testing.assert_close(*found, rtol=0, atol=0)
-
-
-def test_second_passes_are_counted_from_their_epoch():
-    assert LossOptions().passes(7.5) == 7.5
-    assert LossOptions(rdrop=5.0).passes(7.5) == 15
-    assert LossOptions(rdrop=5.0, rdrop_from=6).passes(7.5) == 9
-    assert LossOptions(rdrop=5.0, rdrop_from=6).passes(4.0) == 4
-
-
-def test_an_epoch_for_nothing_to_begin_with_is_refused():
-    with pytest.raises(ValidationError, match="rdrop_from: 3, but rdrop is 0"):
-        LossOptions(rdrop_from=3)
 
 
 class Costly(torch.nn.Module):

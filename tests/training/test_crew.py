@@ -83,13 +83,6 @@ def test_no_two_shares_drop_the_same_values():
         assert torch.equal(before, after)
 
 
-def test_weaker_dropout_is_that_of_every_member():
-    crew = Crew(nn.Sequential(Dropout(0.5), nn.Sequential(Dropout(0.25))), Toy(), 2)
-    for share, expected in ((0.5, [64, 32]), (0.0, [0, 0]), (1.0, [128, 64])):
-        crew.weaken_dropout(share)
-        assert [[member[0].threshold, member[1][0].threshold] for member in crew.models] == [expected] * 2
-
-
 def test_a_run_in_shares_repeats_itself_to_the_bit(tmp_path):
     def trained(name):
         model = toy_model()

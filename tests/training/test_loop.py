@@ -98,28 +98,6 @@ def test_epochs_see_every_row_once_each(tmp_path):
     assert (events[-1].steps, events[-1].epochs) == (5, pytest.approx(2 + 4 / 6))
 
 
-class Dropping(Toy):
-    """Notes how much each batch is dropped, in 256ths."""
-
-    def loss(self, model, batch):
-        self.__dict__.setdefault("seen", []).append(model[2].threshold)
-        return super().loss(model, batch)
-
-
-def test_dropout_grows_from_nothing_to_all_of_it_over_the_epochs_that_are_asked_for(tmp_path):
-    task = Dropping()
-    run(tmp_path, options(dropout_epochs=1.5, validations=0), task)
-    # 77/256 is nearest to 0.3; 6 batches are an epoch, so 9 are one and a half
-    assert task.seen[-12:] == [0, 9, 17, 26, 34, 43, 51, 60, 68, 77, 77, 77]
-    assert set(task.seen[:-12]) == {77}  # memory is tried out with all of it
-
-
-def test_without_growth_dropout_is_whole_from_the_first_step(tmp_path):
-    task = Dropping()
-    run(tmp_path, options(validations=0), task)
-    assert set(task.seen) == {77}
-
-
 def test_the_rehearsal_leaves_no_trace(tmp_path):
     first = next(e for e in train(toy_model(), Toy(), options(), folder=tmp_path, width=8) if isinstance(e, Stepped))
 
@@ -362,19 +340,6 @@ def test_the_peak_of_memory_covers_what_was_held(tmp_path):
         e for e in train(toy_model(), Large(), options(), folder=tmp_path, width=8) if isinstance(e, MemoryChecked)
     )
     assert 2**26 < before.peak <= after.peak
-
-
-def test_memory_is_asked_for_what_begins_late_too(tmp_path):
-    """Such as the second pass of R-Drop: a run must not end for lack of memory at the epoch that begins it."""
-
-    class Late(Toy):
-        def collate(self, plan, epoch):
-            if epoch > 100:  # longer than the run is
-                raise MemoryError
-            return super().collate(plan, epoch)
-
-    with pytest.raises(TrainingError, match=r"lower data\.batch_tokens"):
-        run(tmp_path, options(), Late())
 
 
 def test_the_number_of_threads_is_set(tmp_path):

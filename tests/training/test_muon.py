@@ -48,22 +48,23 @@ def test_only_maps_between_layers_are_orthogonalised():
     assert [id(p) for p in hidden_matrices(model)] == [id(model["map"].weight)]
 
 
-def step(model, optimiser):
+def step(model, optimiser, rate=OPTIONS.learning_rate):
     task = Toy()
     torch.manual_seed(1)
     task.loss(model, task.collate(task.largest(), 0)).total.backward()
-    optimiser.take(optimiser.param_groups[0]["lr"], 1.0)
+    optimiser.take(rate, 1.0)
 
 
-def test_the_first_step_is_the_equation_for_matrices_and_adamw_for_the_rest():
+@pytest.mark.parametrize("pace", [1.0, 3.0])
+def test_the_first_step_is_the_equation_for_matrices_and_adamw_at_its_own_rate_for_the_rest(pace):
     ours, theirs = toy_model(), toy_model()
-    (optimiser,) = build_optimisers(ours, OPTIONS, 1)
+    (optimiser,) = build_optimisers(ours, OPTIONS.model_copy(update={"rest_rate": pace}), 1)
     assert isinstance(optimiser, Muon)
     before = {name: p.detach().clone() for name, p in ours.named_parameters()}
     matrices = {id(p) for p in optimiser.matrices}
     step(ours, optimiser)
     (plain,) = build_optimisers(theirs, OPTIONS.model_copy(update={"optimiser": "adamw"}), 1)
-    step(theirs, plain)
+    step(theirs, plain, pace * OPTIONS.learning_rate)
     for (name, p), q in zip(ours.named_parameters(), theirs.parameters(), strict=True):
         if id(p) in matrices:
             blend = (1 - 0.95) * p.grad + 0.95 * 0.05 * p.grad

@@ -49,13 +49,7 @@ def test_a_run_killed_by_the_system_ends_with_the_same_weights_to_the_bit(tmp_pa
 
 
 @pytest.mark.parametrize(
-    "options",
-    [
-        SHORT,
-        SHORT.model_copy(update={"ema": 0.0, "average": 3}),
-        SHORT.model_copy(update={"dropout_epochs": 4.0}),
-    ],
-    ids=["ema", "average", "growing dropout"],
+    "options", [SHORT, SHORT.model_copy(update={"ema": 0.0, "average": 3})], ids=["ema", "average"]
 )
 def test_a_run_left_after_any_event_ends_with_the_same_weights_to_the_bit(tmp_path, options):
     whole, events = finished(options, tmp_path / "whole")
