@@ -6,7 +6,7 @@ import re
 import pytest
 
 from regard.evaluation.judgements import read_judgements
-from regard.evaluation.questions import most_questions
+from regard.evaluation.questions import most_questions, sample
 
 TEXTS = {
     "source": ["eins", "zwei", "drei", "vier"],
@@ -78,6 +78,18 @@ def test_undo_takes_back_the_last_answer_and_asks_again(rank, files):
     asked = [one for one in read_judgements(files / "judgements") if not one.idle]
     assert asked == [one for one in read_judgements(files / "plain") if not one.idle]
     assert len(asked) == 3
+
+
+def test_the_very_last_answer_can_be_taken_back_too(rank, files):
+    def verdicts():
+        return [one.verdict for one in read_judgements(files / "judgements") if not one.idle]
+
+    rank(*["1"] * MOST)
+    before = verdicts()
+    ended = rank("u", "2")
+    assert verdicts()[: len(before) - 1] == before[:-1]
+    assert verdicts()[len(before) - 1] == "right"
+    assert "takes back the last answer" in ended.err
 
 
 def test_undo_at_the_beginning_changes_nothing(rank, files):
@@ -177,9 +189,24 @@ def test_judgements_of_other_texts_are_refused(rank, regard, files):
     rank(*["1"] * MOST)
     (files / "second").write_text("uno\nother\ntres\nfor\n")
     rank("1").refused("judgements, judgement", "another output of 'b' for sentence 2")
+    (files / "second").write_text("uno\ntwo\ntres\nfor\n")
+    (files / "source").write_text("eins\nzwei\nDREI\nvier\n")
+    rank("1").refused("judgements, judgement", "another source for sentence 3", "give the --source")
     for name in ("source", "first", "second", "third"):
         (files / name).write_text("one line\n")
     rank("1").refused("another output")
+
+
+def test_another_seed_is_refused_where_it_would_leave_answers_over(rank, files):
+    rank("1", "q")
+    (first,) = read_judgements(files / "judgements")
+    orders = {seed: sample(4, 4, seed) for seed in range(2, 20)}
+    other = next(seed for seed, order in orders.items() if order[0] != first.sentence - 1)
+    same = next(seed for seed, order in orders.items() if order[0] == first.sentence - 1)
+    rank("1", more=("--seed", other)).refused("judgements", f"--seed {other}", "another --out")
+    assert read_judgements(files / "judgements") == [first]
+    assert rank("q", more=("--seed", same)).code == 0
+    assert rank("q", more=("--seed", other, "--judge", "ben")).code == 0
 
 
 @pytest.mark.parametrize(
@@ -190,6 +217,7 @@ def test_judgements_of_other_texts_are_refused(rank, regard, files):
         pytest.param(("a", "b", "--source", "s"), id="nowhere to write"),
         pytest.param(("a", "--report", "j"), id="systems for a report"),
         pytest.param(("--report", "j", "--judge", "anna"), id="a judge for a report"),
+        pytest.param(("--report", "j", "--seed", "2"), id="a seed for a report"),
     ],
 )
 def test_wrong_usage_ends_with_code_2(regard, arguments):

@@ -46,6 +46,10 @@ def compare(a: Path, b: Path, **options: Any) -> None:
     compare_systems(a, b, CompareRequest(**options))
 
 
+def typed(context: click.Context, name: str) -> bool:
+    return context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
+
+
 @regard.command()
 @click.argument("systems", nargs=-1, metavar="[NAME=]OUTPUTS...")
 @click.option("--source", type=FILE, help="Text that was translated.")
@@ -76,11 +80,7 @@ def rank(
     Leave with q whenever you like; the same command goes on.
     """
     if reports:
-        given = (
-            ["systems"]
-            if systems
-            else [f"--{name}" for name in ("source", "reference", "out", "judge") if options[name]]
-        )
+        given = ["systems"] if systems else [f"--{name}" for name in options if typed(context, name)]
         if given:
             raise click.UsageError(f"--report asks nothing and takes no {given[0]}; leave one of them out", context)
         from regard.commands.rank import report

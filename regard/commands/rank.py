@@ -54,8 +54,9 @@ def rank_systems(request: RankRequest) -> None:
     sheets, references = read_sheets(request)
     judgements = read_judgements(request.out) if request.out.exists() else []
     check(judgements, sheets, request.out)
-    chosen = [sheets[i] for i in sample(len(sheets), request.sentences, request.seed)]
-    session = Session(request, chosen, references, judgements)
+    order = sample(len(sheets), len(sheets), request.seed)
+    check_order(request, judgements, order)
+    session = Session(request, [sheets[i] for i in order[: request.sentences]], references, judgements)
     if session.run() == "finished":
         show(session.judgements, as_json=request.as_json)
 
@@ -119,6 +120,21 @@ def check(judgements: Sequence[Judgement], sheets: Sequence[Sheet], out: Path) -
                         f"{out}, judgement {line}: is about another output of {system!r} for sentence {one.sentence}; "
                         "give the files that it was begun with, or another --out"
                     )
+        if here is not None and here.source != one.source:
+            raise DataError(
+                f"{out}, judgement {line}: is about another source for sentence {one.sentence}; "
+                "give the --source that it was begun with, or another --out"
+            )
+
+
+def check_order(request: RankRequest, judgements: Sequence[Judgement], order: Sequence[int]) -> None:
+    """A judge takes the sentences in the order that the seed draws: with another seed, some would be left over."""
+    judged = {one.sentence - 1 for one in judgements if one.judge == request.judge}
+    if judged != set(order[: len(judged)]):
+        raise DataError(
+            f"{request.out}: was begun with other sentences than --seed {request.seed} draws; "
+            "give the seed that it was begun with, or another --out"
+        )
 
 
 def unnamed(one: Judgement, here: Sheet) -> str | None:
@@ -145,7 +161,10 @@ class Session:
     def run(self) -> Ended:
         request = self.request
         tell(f"{many(len(self.sheets), 'sentence')}. Which output translates better? Each answer is saved at once.")
-        while upcoming := next_question(self.sheets, self.judgements, request.judge, request.seed):
+        while (upcoming := self.upcoming()) or not settled():
+            if upcoming is None:
+                self.undo()
+                continue
             if upcoming.question.idle:
                 self.add(answer(upcoming.question, "equal", request.judge))
                 continue
@@ -161,6 +180,9 @@ class Session:
                     self.add(answer(upcoming.question, KEYS[key], request.judge))
         tell("")
         return "finished"
+
+    def upcoming(self) -> Next | None:
+        return next_question(self.sheets, self.judgements, self.request.judge, self.request.seed)
 
     def show(self, upcoming: Next) -> None:
         question = upcoming.question
@@ -202,6 +224,13 @@ def ask() -> str:
         if key in (*KEYS, "u", "q"):
             return key
         tell(f"Found {harmless(key)!r}; type 1, 2, =, u or q, then Enter.")
+
+
+def settled() -> bool:
+    """Asked when everything is sorted: is the last answer what was meant? The end of the input says yes."""
+    sys.stderr.write("\nall are sorted: Enter shows the ranking, u takes back the last answer > ")
+    sys.stderr.flush()
+    return sys.stdin.readline().strip().lower() != "u"
 
 
 def tell(line: str) -> None:
