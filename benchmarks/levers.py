@@ -181,14 +181,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for name in chosen.only:
         finish(name, Bench(data, chosen.work.absolute() / there.name, there, teacher, back), chosen.out / "levers")
     found = finished(chosen.out / "levers")
-    words = ["python -m benchmarks.levers", *(["--only", *found] if len(found) < len(PARTS) else [])]
+    commands = "; ".join(part["command"] for part in found.values())
     figures = {key: value for part in found.values() for key, value in part["figures"].items()}
     minutes = sum(part["minutes"] for part in found.values())
     lengths = "; ".join(
         f"{name} {part['length']} ({part['machine']}, {part['commit']})" for name, part in found.items()
     )
     notes = NOTES.format(lengths=lengths)
-    sys.stdout.write(page("levers", write("levers", Result(" ".join(words), minutes, figures, notes), chosen.out)))
+    sys.stdout.write(page("levers", write("levers", Result(commands, minutes, figures, notes), chosen.out)))
 
 
 if __name__ == "__main__":

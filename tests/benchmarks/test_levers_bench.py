@@ -107,7 +107,7 @@ def test_what_is_finished_is_not_measured_again_and_all_of_it_is_told(bench, mon
     for _ in range(2):
         levers.main(["--only", "mbr", "--out", str(tmp_path), "--work", str(bench.work)])
     content = json.loads((tmp_path / "levers.json").read_bytes())
-    assert content["command"] == "python -m benchmarks.levers --only mbr"
+    assert content["command"] == "python -m benchmarks.levers --only mbr --budget 30m"
     assert content["figures"]["the most agreed of 16 by bleu: gain"] == 0.5
     assert "the most agreed of 16 by chrf" in capsys.readouterr().out
 
