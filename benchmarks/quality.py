@@ -215,8 +215,8 @@ def summary(found: Sequence[Mapping[str, Any]]) -> dict[str, float]:
     figures |= {f"dev_{name}": mean(dev, name) for name in dev[0]}
     for name in ("bleu_cased", "bleu_lc_tok"):
         values = [scores[name] for scores in test]
-        figures |= {f"{name}_spread": max(values) - min(values)}
-        figures |= {f"{name}_deviation": statistics.stdev(values)} if len(values) > 1 else {}
+        if len(values) > 1:
+            figures |= {f"{name}_spread": max(values) - min(values), f"{name}_deviation": statistics.stdev(values)}
     figures |= {"minutes": statistics.fmean(one["minutes"] for one in found), "seeds": len(found)}
     for one in found:
         name, (ours, theirs) = f"seed {one['seed']}", (one["test"]["scores"], one["dev"]["scores"])

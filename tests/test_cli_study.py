@@ -79,7 +79,7 @@ def test_the_files_of_a_study_have_its_rows_and_where_they_come_from(finished):
     content = told(finished)
     facts = ["command", "commit", "date", "machine", "minutes", "figures", "notes", "rows"]
     assert list(content) == facts
-    assert content["command"].startswith("regard study bottleneck --source")
+    assert content["command"].startswith("regard study bottleneck --out DIR --source")
     assert f"--steps {STEPS} --seed 1 --set text.kind=characters" in content["command"]
     assert "chosen by the dev set" in content["notes"]
     assert {"gap_short", "gap_long", "rnn: test BLEU", "transformer: training FLOPs"} <= set(content["figures"])

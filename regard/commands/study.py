@@ -63,7 +63,7 @@ class StudyRequest:
     def command(self, name: str) -> str:
         """What makes the same figures again, wherever it is kept."""
         plan, texts = self.plan(), self.texts()
-        words = ["regard study", name]
+        words = ["regard study", name, "--out DIR"]
         words += [] if texts == MULTI30K else [f"{option(each)} {getattr(texts, each)}" for each in FILES]
         words += [f"--budget {plan.budget}" if plan.budget else f"--steps {plan.steps}", f"--seed {plan.seed}"]
         words += [f"--set {setting}" for setting in plan.settings]

@@ -46,8 +46,7 @@ def test_figures_are_means_over_the_seeds_with_their_spread():
     assert (found["bleu_cased_spread"], found["bleu_cased_deviation"]) == (6.0, 3.0)
     assert (found["minutes"], found["seeds"], found["seed 2: bleu_cased"]) == (20.0, 3, 33.0)
     alone = summary([seed(1, 30.0, 31.0)])
-    assert alone["bleu_cased_spread"] == 0.0
-    assert "bleu_cased_deviation" not in alone
+    assert not {"bleu_cased_spread", "bleu_cased_deviation"} & set(alone)
 
 
 @pytest.fixture

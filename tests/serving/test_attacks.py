@@ -249,8 +249,8 @@ def ask_all(address, rounds):
 
 
 def taken(running):
-    """Open files and threads of the service and of its workers, once every connection is closed."""
-    running.until(lambda: len(list(spoken_to(running.process.pid))) == 1)
+    """Open files and threads of the service and of its workers, once it holds no socket but the one that listens."""
+    running.until(lambda: len(sockets(running.process.pid) - local_sockets(running.process.pid)) == 1)
     pids = [running.process.pid, *running.workers]
     return {pid: [sum(1 for _ in Path(f"/proc/{pid}/{kind}").iterdir()) for kind in ("fd", "task")] for pid in pids}
 
@@ -392,10 +392,24 @@ def test_whatever_is_asked_of_it_the_service_asks_nobody_else(running):
 
 def spoken_to(pid):
     """The own ports of all its connections: of one that it opened itself, the port would be another."""
-    inodes = {str(file.readlink()) for file in Path(f"/proc/{pid}/fd").iterdir() if file.is_symlink()}
+    held = sockets(pid)
     for table in ("tcp", "tcp6", "udp", "udp6"):
         path = Path(f"/proc/{pid}/net/{table}")
         for line in path.read_text().splitlines()[1:] if path.exists() else []:
             fields = line.split()
-            if f"socket:[{fields[9]}]" in inodes:
+            if fields[9] in held:
                 yield int(fields[1].rpartition(":")[2], 16)
+
+
+def sockets(pid):
+    """The inodes of its open sockets. One that was reset is in no table of connections, and still open for a while."""
+    links = []
+    for file in Path(f"/proc/{pid}/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):  # closed meanwhile
+            links.append(str(file.readlink()))
+    return {link.removeprefix("socket:[").removesuffix("]") for link in links if link.startswith("socket:")}
+
+
+def local_sockets(pid):
+    """Inodes of sockets that never leave the machine: pipes between threads and processes."""
+    return {line.split()[6] for line in Path(f"/proc/{pid}/net/unix").read_text().splitlines()[1:]}
