@@ -137,19 +137,23 @@ NOTES = (
 def finish(name: str, bench: Bench, kept: Path) -> None:
     """Measures what is not measured yet, and keeps it in a folder."""
     path = kept / f"{name}.json"
-    if not path.exists():
-        say(f"{name} ...")
-        began = time.perf_counter()
-        figures = PARTS[name](bench)
-        minutes = (time.perf_counter() - began) / 60
-        length = " ".join([str(bench.there.budget), *bench.there.settings])
-        asked = ["--budget", str(bench.there.budget), *(w for one in bench.there.settings for w in ("--set", one))]
-        if bench.teacher != bench.there:
-            length += f", with text by models of {bench.teacher.budget}"
-            asked += ["--teachers", str(bench.teacher.budget)]
-        command = " ".join(["python -m benchmarks.levers --only", name, *asked])
-        found = content_of(Result(command, minutes, figures, f"Models learned {length}."))
-        write_atomically(path, json.dumps({**found, "length": length}, indent=1, ensure_ascii=False) + "\n")
+    length = " ".join([str(bench.there.budget), *bench.there.settings])
+    asked = ["--budget", str(bench.there.budget), *(w for one in bench.there.settings for w in ("--set", one))]
+    if bench.teacher != bench.there:
+        length += f", with text by models of {bench.teacher.budget}"
+        asked += ["--teachers", str(bench.teacher.budget)]
+    command = " ".join(["python -m benchmarks.levers --only", name, *asked])
+    if path.exists():
+        before = json.loads(path.read_bytes())["command"]
+        if before != command:
+            raise SystemExit(f"{path}: measured by {before!r}; say the same, or remove it to measure again")
+        return
+    say(f"{name} ...")
+    began = time.perf_counter()
+    figures = PARTS[name](bench)
+    minutes = (time.perf_counter() - began) / 60
+    found = content_of(Result(command, minutes, figures, f"Models learned {length}."))
+    write_atomically(path, json.dumps({**found, "length": length}, indent=1, ensure_ascii=False) + "\n")
 
 
 def finished(kept: Path) -> dict[str, Any]:

@@ -110,6 +110,8 @@ def test_what_is_finished_is_not_measured_again_and_all_of_it_is_told(bench, mon
     assert content["command"] == "python -m benchmarks.levers --only mbr --budget 30m"
     assert content["figures"]["the most agreed of 16 by bleu: gain"] == 0.5
     assert "the most agreed of 16 by chrf" in capsys.readouterr().out
+    with pytest.raises(SystemExit, match="--only mbr --budget 30m'; say the same"):
+        levers.main(["--only", "mbr", "--budget", "60m", "--out", str(tmp_path), "--work", str(bench.work)])
 
 
 def test_models_of_another_length_are_not_taken_for_these(monkeypatch, tmp_path):
