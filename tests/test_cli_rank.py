@@ -4,8 +4,11 @@ import json
 import re
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from regard.evaluation.judgements import read_judgements
+from regard.commands.rank import labels
+from regard.evaluation.judgements import Judgement, Output, read_judgements, write_judgements
 from regard.evaluation.questions import most_questions, sample
 
 TEXTS = {
@@ -162,9 +165,46 @@ def test_a_long_name_is_shortened_in_the_table_only(regard, files):
     name = "n" * 60
     systems = (f"{name}={files / 'first'}", f"b={files / 'second'}")
     ended = regard("rank", *systems, "--source", files / "source", "--out", files / "j", stdin=b"1\n" * 4)
-    assert "n" * 18 + "…" in ended.out
+    assert "n" * 9 + "…" + "n" * 9 in ended.out
     assert max(map(len, ended.lines)) <= 80
     assert name in (files / "j").read_text()
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        pytest.param("transformer-base-seed{}.de", "transform…-seed{}.de", id="at an end"),
+        pytest.param("transformer-{}-base-on-news.de", "transformer-{}-base-on-news.de", id="in the middle"),
+    ],
+)
+def test_long_names_that_differ_are_shown_so(regard, files, name, shown):
+    systems = (f"{name.format(1)}={files / 'first'}", f"{name.format(2)}={files / 'second'}")
+    ended = regard("rank", *systems, "--source", files / "source", "--out", files / "j", stdin=b"1\n" * 4)
+    found = re.findall(r"^\d\S* +(\S+) +[+-]", ended.out, re.MULTILINE)
+    assert sorted(found) == [shown.format(1), shown.format(2)]
+
+
+NAMES = st.text(st.sampled_from("ab \x07\x1b…'"), max_size=24) | st.from_regex(r"[ab]{30}", fullmatch=True)
+
+
+@settings(derandomize=True, deadline=None)
+@given(st.lists(NAMES, min_size=2, max_size=4, unique=True))
+def test_no_two_names_look_alike(names):
+    found = labels(names)
+    assert len({found[name] for name in names}) == len(names)
+    assert all(label.isprintable() for label in found.values())
+
+
+@pytest.mark.parametrize("judge", ["", "anna"])
+def test_a_report_keeps_the_same_line_of_two_test_sets_apart(regard, tmp_path, judge):
+    reports = []
+    for source, verdict in (("news", "left"), ("talk", "right")):
+        one = Judgement(17, source, Output(("a",), f"{source} a"), Output(("b",), f"{source} b"), verdict, judge)
+        write_judgements(tmp_path / source, [one])
+        reports += ["--report", tmp_path / source]
+    found = json.loads(regard("rank", *reports, "--json").out)
+    assert (found["sentences"], found["questions"], found["agreement"]) == (2, 2, None)
+    assert [(one["better"], one["equal"], one["worse"]) for one in found["systems"]] == [(1, 0, 1)] * 2
 
 
 def test_mistakes_are_one_line(regard, rank, files):

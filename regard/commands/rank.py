@@ -23,6 +23,7 @@ from regard.evaluation.ranking import Ranking, rank
 
 KEYS: Mapping[str, Verdict] = {"1": "left", "2": "right", "=": "equal"}
 Ended = Literal["finished", "left"]
+ROOM = 19  # columns for a name, so that the table fits a terminal
 
 
 @dataclass(frozen=True)
@@ -248,7 +249,8 @@ def show(judgements: Sequence[Judgement], *, as_json: bool) -> None:
 
 def table(found: Ranking, agreed: Agreement | None) -> Iterator[str]:
     """The ranking for people, best first."""
-    room = min(19, max(6, *(len(place.system) for place in found.places)))
+    names = labels([place.system for place in found.places])
+    room = max(6, *map(len, names.values()))
     by = many(found.judges, "judge")
     yield f"{many(found.sentences, 'sentence')}, {many(found.questions, 'question')} answered by {by}"
     yield ""
@@ -261,7 +263,7 @@ def table(found: Ranking, agreed: Agreement | None) -> Iterator[str]:
         interval = f"{one.low:+.2f} to {one.high:+.2f}"
         counts = f"{one.better:>7}{one.equal:>6}{one.worse:>6}{one.preferred:>8.0f} %"
         strength = round(one.strength, 2) + 0.0  # no -0.00
-        yield f"{place:<6}{shortened(one.system, room):<{room}}{strength:>+9.2f}  {interval:<15}{counts}"
+        yield f"{place:<6}{names[one.system]:<{room}}{strength:>+9.2f}  {interval:<15}{counts}"
     yield ""
     yield "strength: log-odds of being preferred to an average system (Bradley–Terry)"
     if agreed:
@@ -277,6 +279,15 @@ def many(count: int, thing: str) -> str:
     return f"{count:,} {thing}{'' if count == 1 else 's'}"
 
 
-def shortened(name: str, room: int) -> str:
-    shown = harmless(name)
-    return shown if len(shown) <= room else shown[: room - 1] + "…"
+def labels(names: Sequence[str]) -> dict[str, str]:
+    """What the table calls each system: a long name loses its middle, but where two would look alike, none does."""
+    whole = [harmless(name) for name in names]
+    for shown in ([shortened(name) for name in whole], whole):
+        if len(set(shown)) == len(names):
+            return dict(zip(names, shown, strict=True))
+    return {name: repr(name) for name in names}  # shows blanks and control characters, which `harmless` makes equal
+
+
+def shortened(name: str) -> str:
+    half = ROOM // 2
+    return name if len(name) <= ROOM else f"{name[:half]}…{name[-half:]}"

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from itertools import combinations
 
 from regard.evaluation.judgements import Judgement
-from regard.evaluation.ranking import opinions, systems_of
+from regard.evaluation.ranking import Signed, opinions
 
 
 @dataclass(frozen=True)
@@ -44,15 +44,11 @@ def shared(judgements: Sequence[Judgement]) -> Iterator[tuple[int, int]]:
 
     Outputs that are the same text are left out: nobody was asked about them.
     """
-    systems = systems_of(judgements)
-    written = {
-        (one.sentence, name): side.text for one in judgements for side in (one.left, one.right) for name in side.systems
-    }
-    by_sentence: dict[int, list[list[list[bool]]]] = {}
-    for sentence, reach in opinions(judgements, systems):
-        by_sentence.setdefault(sentence, []).append(reach.tolist())
-    for sentence, judges in by_sentence.items():
-        for i, j in combinations(range(len(systems)), 2):
-            if written.get((sentence, systems[i])) != written.get((sentence, systems[j])):
-                verdicts = [int(reach[i][j]) - int(reach[j][i]) for reach in judges if reach[i][j] or reach[j][i]]
-                yield from combinations(verdicts, 2)
+    said: dict[tuple[tuple[int, str], Signed, Signed], list[int]] = {}
+    for about, outputs, found in opinions(judgements):
+        reach = found.tolist()
+        for (i, one), (j, other) in combinations(enumerate(outputs), 2):
+            if one[1] != other[1] and (reach[i][j] or reach[j][i]):
+                said.setdefault((about, one, other), []).append(int(reach[i][j]) - int(reach[j][i]))
+    for verdicts in said.values():
+        yield from combinations(verdicts, 2)

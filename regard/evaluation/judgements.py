@@ -5,8 +5,9 @@
      "right": {"systems": ["large", "old"], "text": "Ein Mann fährt Fahrrad."},
      "verdict": "right", "judge": "anna"}
 
-`sentence` counts from 1. `left` and `right` are as they were shown; systems that wrote the same text share a side.
-`verdict` names the better side, or "equal". Outputs that are the same text need no judge: they are "equal".
+`sentence` counts from 1; with another `source` it is another sentence. `left` and `right` are as they were shown;
+systems that wrote the same text share a side. `verdict` names the better side, or "equal". Outputs that are the same
+text need no judge: they are "equal".
 """
 
 import json
@@ -66,6 +67,11 @@ class Judgement:
             raise ValueError(f"{sorted(both)[0]!r} is on both sides")
         if self.idle and self.verdict != "equal":
             raise ValueError("both sides are the same text, which can only be 'equal'")
+
+    @property
+    def about(self) -> tuple[int, str]:
+        """The sentence: its number alone would take line 17 of one test set for line 17 of another."""
+        return self.sentence, self.source
 
     @property
     def idle(self) -> bool:

@@ -7,11 +7,13 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from regard.errors import DataError
-from regard.evaluation.judgements import Judgement
+from regard.evaluation.judgements import Judgement, Output
 
 PRIOR = 0.5  # wins each way that every pair starts with: Jeffreys' prior of a share
 DRAWS = 2_000
 SEED = 1
+
+Signed = tuple[str, str]  # a system and a text that it wrote
 
 
 @dataclass(frozen=True)
@@ -84,7 +86,7 @@ def rank(judgements: Sequence[Judgement]) -> Ranking:
         for i, system in enumerate(systems)
     ]
     return Ranking(
-        sentences=len({one.sentence for one in judgements}),
+        sentences=len({one.about for one in judgements}),
         questions=sum(not one.idle for one in judgements),
         judges=len({one.judge for one in judgements}),
         places=tuple(sorted(places, key=lambda place: (-place.strength, place.system))),
@@ -105,30 +107,45 @@ def tally(
     that meet weak outputs. So a pair also counts when it follows from others: a ≥ b and b ≥ c give a ≥ c, strictly if
     one of them is strict. Answers that go round in a circle make those outputs equal.
     """
-    row = {sentence: n for n, sentence in enumerate(dict.fromkeys(one.sentence for one in judgements))}
+    row = {about: n for n, about in enumerate(dict.fromkeys(one.about for one in judgements))}
+    index = {system: i for i, system in enumerate(systems)}
     shape = (len(row), len(systems), len(systems))
     wins, ties = np.zeros(shape), np.zeros(shape)
-    for sentence, reach in opinions(judgements, systems):
-        wins[row[sentence]] += reach & ~reach.T
-        ties[row[sentence]] += reach & reach.T & ~np.eye(len(systems), dtype=bool)
+    for about, outputs, reach in opinions(judgements):
+        wrote = np.array([index[system] for system, _ in outputs])
+        others = reach & (wrote[:, None] != wrote)
+        # A system can be there with two texts, and += would count only one of them.
+        np.add.at(wins[row[about]], np.ix_(wrote, wrote), others & ~reach.T)
+        np.add.at(ties[row[about]], np.ix_(wrote, wrote), others & reach.T)
     return wins, ties
 
 
-def opinions(judgements: Sequence[Judgement], systems: Sequence[str]) -> Iterator[tuple[int, Bool[np.ndarray, "k k"]]]:
-    """For each sentence and each of its judges: is i at least as good as j, as they said or as follows from it?"""
-    index = {system: i for i, system in enumerate(systems)}
-    said: dict[tuple[int, str], list[Judgement]] = {}
+def opinions(
+    judgements: Sequence[Judgement],
+) -> Iterator[tuple[tuple[int, str], list[Signed], Bool[np.ndarray, "o o"]]]:
+    """For each sentence and each of its judges: is output i at least as good as j, as they said or as follows from it?
+
+    A system that wrote different texts in different files has an output for each: what is said of one text does not
+    follow for another.
+    """
+    said: dict[tuple[tuple[int, str], str], list[Judgement]] = {}
     for one in judgements:
-        said.setdefault((one.sentence, one.judge), []).append(one)
-    for (sentence, _), together in said.items():
-        yield sentence, closure(at_least(together, index))
+        said.setdefault((one.about, one.judge), []).append(one)
+    for (about, _), together in said.items():
+        outputs = sorted({output for one in together for side in (one.left, one.right) for output in signed(side)})
+        yield about, outputs, closure(at_least(together, outputs))
 
 
-def at_least(judgements: Sequence[Judgement], index: dict[str, int]) -> Bool[np.ndarray, "k k"]:
-    """[i, j]: i was judged at least as good as j."""
+def signed(side: Output) -> list[Signed]:
+    return [(system, side.text) for system in side.systems]
+
+
+def at_least(judgements: Sequence[Judgement], outputs: Sequence[Signed]) -> Bool[np.ndarray, "o o"]:
+    """[i, j]: output i was judged at least as good as j."""
+    index = {output: i for i, output in enumerate(outputs)}
     edges = np.zeros((len(index), len(index)), dtype=bool)
     for one in judgements:
-        left, right = ([index[name] for name in side.systems] for side in (one.left, one.right))
+        left, right = ([index[output] for output in signed(side)] for side in (one.left, one.right))
         for same in (left, right):
             edges[np.ix_(same, same)] = True
         if one.verdict != "right":

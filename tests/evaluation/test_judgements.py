@@ -25,6 +25,14 @@ def test_what_is_written_is_read(source, left, right, verdict):
     assert "\n" not in one.to_json()
 
 
+def test_a_sentence_is_its_number_and_its_source():
+    def about(**values):
+        return from_json(changed(**values), "here").about
+
+    assert about() == about(verdict="left", judge="ben", left={"systems": ["x"], "text": "y"}) == ONE.about
+    assert len({ONE.about, about(sentence=18), about(source="A woman.")}) == 3
+
+
 def test_a_file_keeps_the_order_and_any_line_separator_inside_a_text(tmp_path):
     odd = Judgement(2, "a\u2028b\x85c\nd", Output(("x",), "1"), Output(("y",), "2"), "left")
     write_judgements(tmp_path / "j", [ONE, odd, ONE])

@@ -1,6 +1,7 @@
 """People who always agree, never agree, or answer at random; and a case worked by hand."""
 
 import random
+from dataclasses import replace
 
 import pytest
 
@@ -49,6 +50,13 @@ def test_texts_that_are_the_same_are_no_answers():
     assert agreement([judged(1, "a+b", "c", "left", judge) for judge in "xy"]).pairs == 2  # a : c and b : c, not a : b
     idle = [Judgement(1, "s", Output(("a",), "t"), Output(("b",), "t"), "equal", judge) for judge in "xy"]
     assert agreement(idle) is None
+
+
+def test_people_can_only_disagree_about_the_same_two_texts_of_one_source():
+    one, other = judged(1, "a", "b", "left", "x"), judged(1, "a", "b", "right", "y")
+    assert agreement([one, other]).pairs == 1
+    assert agreement([one, replace(other, source="another")]) is None
+    assert agreement([one, replace(other, left=Output(("a",), "another"))]) is None
 
 
 def test_where_all_is_equal_there_is_no_kappa():

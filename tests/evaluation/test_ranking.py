@@ -2,6 +2,7 @@
 
 import math
 import random
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -109,6 +110,31 @@ def test_what_does_not_follow_does_not_count():
     wins, ties = tally([judged(1, "a", "b", "left"), judged(1, "c", "b", "left"), judged(2, "c", "a", "left")], "abc")
     assert wins[0].tolist() == [[0, 1, 0], [0, 0, 0], [0, 1, 0]]  # a and c both beat b: which of them is better?
     assert wins[1].tolist() == [[0, 0, 0], [0, 0, 0], [1, 0, 0]]  # one sentence says nothing about another
+    assert not ties.any()
+
+
+def test_the_same_number_in_another_source_is_another_sentence():
+    news = [judged(17, "a", "b", "left")]
+    talk = [replace(judged(17, *sides, "left"), source="talk") for sides in (("b", "c"), ("b", "a"))]
+    wins, ties = tally([*news, *talk], "abc")
+    assert wins.tolist() == [[[0, 1, 0], [0, 0, 0], [0, 0, 0]], [[0, 0, 0], [1, 0, 1], [0, 0, 0]]]  # a : c is unknown
+    assert not ties.any()
+    assert rank([*news, *talk]).sentences == 2
+
+
+def test_what_is_said_of_one_text_does_not_follow_for_another_of_the_same_system():
+    before, after = judged(1, "a", "b", "left"), judged(1, "b", "c", "left")
+    wins, ties = tally([before, replace(after, left=Output(("b",), "another"))], "abc")
+    assert wins.tolist() == [[[0, 1, 0], [0, 0, 1], [0, 0, 0]]]
+    assert not ties.any()
+
+
+def test_each_text_of_a_system_counts_and_none_against_the_other():
+    same = judged(1, "b", "a", "left")
+    wins, ties = tally([same, replace(same, left=Output(("b",), "another"), verdict="right")], "ab")
+    assert wins.tolist() == [[[0, 1], [1, 0]]]  # by way of a, one text of b is better than the other
+    twice, _ = tally([same, replace(same, left=Output(("b",), "another"))], "ab")
+    assert twice.tolist() == [[[0, 0], [2, 0]]]
     assert not ties.any()
 
 
