@@ -16,6 +16,7 @@ from regard.recipe.folder import read_recipe
 from regard.run import Outcome
 from regard.studies import rows as study_rows
 from regard.studies.flops import Cost
+from regard.studies.provenance import commit, machine
 
 STEPS = 6
 
@@ -168,7 +169,7 @@ def test_a_trained_row_that_was_not_scored_is_scored_and_not_trained(study, monk
     monkeypatch.setattr(study_rows, "cores", lambda: 1)
     assert study("bottleneck", copy, "--rows", "rnn").code == 0
     again = json.loads(row(copy, "rnn"))
-    for changing in ("date", "minutes"):
+    for changing in ("date", "minutes", "commit"):
         noted.pop(changing), again.pop(changing)
     assert again == noted
 
@@ -249,6 +250,53 @@ def test_without_files_it_looks_for_multi30k(regard, monkeypatch, tmp_path):
 def test_a_damaged_note_is_named(study, copy, name):
     (copy / name).write_text("{")
     study("bottleneck", copy, "--rows", "rnn").refused(str(copy / name), "damaged")
+
+
+def test_a_row_says_where_it_was_trained_and_by_which_code(study, finished, copy):
+    for name in ("rnn", "transformer"):
+        noted = json.loads(row(copy, name))
+        (copy / "rows" / name / "row.json").write_text(
+            json.dumps(noted | {"commit": f"of {name}", "machine": "theirs"})
+        )
+    assert study("bottleneck", copy, "--rows", "rnn", "--rows", "transformer").code == 0
+    assert (told(copy)["commit"], told(copy)["machine"]) == ("of rnn and of transformer", "theirs")
+    assert told(finished)["commit"] == commit()
+    assert told(finished)["machine"].startswith(machine(1))
+    assert not list((finished / "rows").glob("*.json"))
+
+
+def test_an_unfinished_row_of_another_study_is_not_taken_for_one_of_this(study, monkeypatch, tmp_path):
+    """`base` of levers is what the text gets by default, `base` of table3 that of the paper."""
+    out = tmp_path / "s"
+
+    def interrupted(request):
+        request.out.mkdir(parents=True)
+        return Outcome(out, interrupted=True)
+
+    monkeypatch.setattr(study_rows, "run", interrupted)
+    assert study("levers", out, "--rows", "base").code == 130
+    monkeypatch.setattr(study_rows, "run", lambda _request: pytest.fail("goes on"))
+    study("table3", out, "--rows", "base").refused("began as another row", "choose another --out")
+    (out / "rows" / "base.begun.json").write_text("{")
+    study("table3", out, "--rows", "base").refused("base.begun.json", "damaged")
+
+
+def test_gradients_refuse_a_text_that_tells_nothing_before_a_row_is_trained(study, monkeypatch, corpus, tmp_path):
+    monkeypatch.setattr(study_rows, "run", lambda _request: pytest.fail("trains"))
+    for side in ("source", "target"):
+        (tmp_path / side).write_text("a\n")
+    asked = ("--valid-source", tmp_path / "source", "--valid-target", tmp_path / "target")
+    study("gradients", tmp_path / "s", *asked).refused("gradients: 0 distances")
+
+
+def test_gradients_read_the_text_as_the_rows_do(study, corpus, tmp_path):
+    """A line that is no UTF-8 is dropped, if that was asked for."""
+    names = [tmp_path / side for side in ("source", "target")]
+    for name in names:
+        name.write_bytes((corpus / f"train.{name.name}").read_bytes() + b"\xff\n")
+    asked = ("--source", names[0], "--target", names[1], "--rows", "rnn", "--steps", 1)
+    study("gradients", tmp_path / "s", *asked).refused("UTF-8")
+    assert study("gradients", tmp_path / "s", *asked, "--set", "data.bad_lines=drop").code == 0
 
 
 def test_a_row_of_the_same_name_with_other_settings_is_not_taken_for_it(study, copy):

@@ -9,8 +9,6 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from regard.data.corpus import load_corpora
-from regard.data.options import CorpusOptions, DataOptions
 from regard.data.pairs import Pair
 from regard.engine import TorchEngine, load
 from regard.errors import DataError
@@ -22,7 +20,7 @@ from regard.recipe.folder import fresh_model
 from regard.recipe.presets import choose
 from regard.recipe.recipe import overlay, parse, with_settings
 from regard.studies.report import Report, TestSet, by_name, how, overview, row_figures
-from regard.studies.rows import Plan, Result, Row
+from regard.studies.rows import Plan, Result, Row, corpora
 from regard.tasks.translate import Batch, Vocabularies, collate
 
 ROWS = (
@@ -97,13 +95,17 @@ class Prepared:
 
 
 def prepare(plan: Plan) -> Prepared:
-    texts = plan.texts
-    valid = CorpusOptions(source=texts.valid_source, target=texts.valid_target)
-    data = DataOptions(corpora=(CorpusOptions(source=texts.source, target=texts.target),), valid=(valid,))
-    loaded = load_corpora(data, plan.seed)
-    asked = with_settings({"data": {}, "training": {"seed": plan.seed}}, plan.settings)
-    words = learn_vocabularies(parse(asked, "study"), loaded.corpora)
+    recipe, loaded = corpora(plan)
+    words = learn_vocabularies(recipe, loaded.corpora)
     return Prepared([pair for corpus in loaded.corpora for pair in corpus.pairs], loaded.validation, words)
+
+
+def rows(plan: Plan) -> Sequence[Row]:
+    """Refuses before the first row what could only be refused after the last."""
+    text = prepare(plan)
+    batch = batch_of(text.vocabularies, text.validation[:SENTENCES])
+    refuse_short(by_distance(torch.ones(batch.source.shape), batch))
+    return ROWS
 
 
 def fresh(row: Row, plan: Plan, text: Prepared) -> SequenceToSequence:
@@ -115,15 +117,22 @@ def fresh(row: Row, plan: Plan, text: Prepared) -> SequenceToSequence:
 
 def measure(model: SequenceToSequence, words: Vocabularies, pairs: Sequence[Pair]) -> dict[int, float]:
     """In double precision and without dropout."""
-    sources, targets = [words.source.encode(p.source) for p in pairs], [words.target.encode(p.target) for p in pairs]
-    batch = collate(sources, targets)
+    batch = batch_of(words, pairs)
     found = by_distance(gradient_norms(model.double().eval(), batch), batch)
+    refuse_short(found)
+    return found
+
+
+def batch_of(words: Vocabularies, pairs: Sequence[Pair]) -> Batch:
+    return collate([words.source.encode(p.source) for p in pairs], [words.target.encode(p.target) for p in pairs])
+
+
+def refuse_short(found: Mapping[int, float]) -> None:
     if len(found) < 2:
         raise DataError(
             f"gradients: {len(found)} distances that at least {FEWEST} words of the validation text have, expected at "
             f"least 2 in its first {SENTENCES} sentences; give longer or more of them"
         )
-    return found
 
 
 Curves = dict[str, dict[int, float]]

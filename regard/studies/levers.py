@@ -1,62 +1,131 @@
 """What lifts quality on little text: one lever at a time pulled in the default Transformer, judged by the dev set."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
+from regard.data.pairs import Pair
+from regard.errors import RecipeError
 from regard.explaining.bars import Bar
 from regard.explaining.study_page import Bars, Contents, Table
+from regard.recipe.models import TransformerOptions
+from regard.recipe.presets import choose
+from regard.recipe.recipe import Recipe, Tree, overlay, parse, with_settings
 from regard.studies.report import Report, TestSet, by_name, equal, row_figures
-from regard.studies.rows import Plan, Result, Row
+from regard.studies.rows import Plan, Result, Row, corpora
+from regard.text.characters import count_characters
+from regard.text.learn import choose_size, merges
+from regard.text.options import TextOptions
 
 BASE = "base"
+PRESET: Final = "transformer"
 NOISE = 1.0  # BLEU by which two runs of one recipe may differ on a thousand sentences
+SUBWORDS = ("bpe", "unigram")
+
+Settings = tuple[str, ...]
+
+SAID = {  # of a row by its name, which may end in the number that it has instead
+    BASE: "what this much text gets by default",
+    "vocabulary": "another number of subwords",
+    "sinusoids": "added positions instead of rotary ones",
+    "wider": "a third more width",
+    "narrower": "two thirds of the width, a third of the feed-forward width, a layer more",
+    "subword-sampling": "other subwords in every epoch",
+    "dropout": "other dropout",
+    "r-drop": "two passes that must agree",
+    "word-dropout": "holes in both texts",
+    "last-weights": "the last weights, no average",
+    "mean-of": "the mean of five checkpoints",
+    "cosine": "a cosine instead of a line down to zero",
+    "adamw": "AdamW instead of Muon, at half the rate",
+    "rate": "half the learning rate",
+    "one-rate": "one rate for matrices and tables of words",
+    "three-tables": "source, target and output not tied",
+    "batch": "other batches",
+    "deep-shallow": "twice the layers that read, one that writes",
+}
 
 
-@dataclass(frozen=True)
-class Lever:
-    """One thing that is changed, and what it is in words."""
-
-    name: str
-    said: str
-    settings: tuple[str, ...]
-
-    @property
-    def row(self) -> Row:
-        return Row(self.name, "transformer", self.settings)
+def rows(plan: Plan) -> tuple[Row, ...]:
+    """The default for this much text, and its levers."""
+    recipe, loaded = corpora(plan)
+    pairs = [pair for corpus in loaded.corpora for pair in corpus.pairs]
+    tree = overlay(choose(pairs, PRESET), {"text": recipe.text.model_dump()})
+    return fitting(with_settings(tree, plan.settings), pairs)
 
 
-LEVERS = (
-    Lever("vocabulary-2000", "a smaller vocabulary", ("text.size=2000",)),
-    Lever("vocabulary-8000", "a larger vocabulary", ("text.size=8000",)),
-    Lever("sinusoids", "added positions instead of rotary ones", ("model.positions=sinusoid",)),
-    Lever("wider", "a third more width", ("model.width=256", "model.feedforward=1024")),
-    Lever(
-        "narrower",
-        "two thirds of the width, a third of the feed-forward width, a layer more",
-        ("model.width=128", "model.feedforward=256", "model.encoder_layers=4", "model.decoder_layers=4"),
-    ),
-    Lever("subword-sampling", "other subwords in every epoch", ("text.dropout=0.1",)),
-    Lever("dropout-0.1", "dropout 0.1", ("model.dropout=0.1",)),
-    Lever("dropout-0.3", "dropout 0.3", ("model.dropout=0.3",)),
-    Lever("r-drop", "two passes that must agree", ("loss.rdrop=5",)),
-    Lever("word-dropout", "holes in both texts", ("loss.source_word_dropout=0.1", "loss.target_word_dropout=0.1")),
-    Lever("last-weights", "the last weights, no average", ("training.ema=0",)),
-    Lever("mean-of-5", "the mean of five checkpoints", ("training.ema=0", "training.average=5")),
-    Lever("cosine", "a cosine instead of a line down to zero", ("training.schedule=cosine",)),
-    Lever("adamw", "AdamW instead of Muon", ("training.optimiser=adamw", "training.learning_rate=0.003")),
-    Lever("rate-0.003", "a lower learning rate", ("training.learning_rate=0.003",)),
-    Lever("one-rate", "one rate for matrices and tables of words", ("training.rest_rate=1",)),
-    Lever(
-        "three-tables", "source, target and output not tied", ("model.share_embeddings=false", "model.tie_output=false")
-    ),
-    Lever("batch-1000", "smaller batches", ("data.batch_tokens=1000",)),
-    Lever("batch-4000", "larger batches", ("data.batch_tokens=4000",)),
-    Lever(
-        "deep-shallow", "six layers that read, one that writes", ("model.encoder_layers=6", "model.decoder_layers=1")
-    ),
-)
-ROWS = (Row(BASE, "transformer"), *(lever.row for lever in LEVERS))
+def fitting(tree: Tree, pairs: Sequence[Pair]) -> tuple[Row, ...]:
+    """The recipe of the base, and what each lever makes of it; what would change nothing there is left out."""
+    base = parse(tree, "study")
+    found, known = [Row(BASE, PRESET)], [base]
+    for name, settings in {**vocabularies(base.text, pairs), **levers(base)}.items():
+        changed = parse(with_settings(tree, settings), "study")
+        if changed not in known:
+            found.append(Row(name, PRESET, settings))
+            known.append(changed)
+    return tuple(found)
+
+
+def vocabularies(text: TextOptions, pairs: Sequence[Pair]) -> dict[str, Settings]:
+    """Half and twice the pieces of more than one character; nothing for characters and bytes."""
+    if text.kind not in SUBWORDS:
+        return {}
+    counts: Counter[str] = count_characters([side for pair in pairs for side in (pair.source, pair.target)])
+    size, pieces = text.size or choose_size(counts, text.byte_fallback), merges(counts)
+    sizes = (hundreds(size - pieces // 2), hundreds(size + pieces))
+    return {f"vocabulary-{size}": (f"text.size={size}",) for size in sizes}
+
+
+def hundreds(size: int) -> int:
+    """A round number that is near: to the next 500, where that is small beside it."""
+    step = 500 if size >= 1500 else 100
+    return step * round(size / step)
+
+
+def levers(base: Recipe) -> dict[str, Settings]:
+    """What is changed by each, by the name of its row, in numbers that are to those of `base` as its words say."""
+    model, rate, batch = base.model, base.training.learning_rate, base.data.batch_tokens
+    if model.kind != PRESET:
+        raise RecipeError(f"--set model.kind={model.kind}: the levers are those of a transformer; leave it out")
+    less, more = max(0.0, model.dropout - 0.1), min(0.9, model.dropout + 0.1)
+    words = ("loss.source_word_dropout=0.1", "loss.target_word_dropout=0.1")
+    return {
+        "sinusoids": ("model.positions=sinusoid",),
+        "wider": shape(model, width=4 / 3, feedforward=4 / 3),
+        "narrower": (*shape(model, width=2 / 3, feedforward=1 / 3), *deeper(model)),
+        "subword-sampling": ("text.dropout=0.1",) if base.text.kind in SUBWORDS else (),
+        f"dropout-{less:g}": (f"model.dropout={less:g}",),
+        f"dropout-{more:g}": (f"model.dropout={more:g}",),
+        "r-drop": ("loss.rdrop=5",),
+        "word-dropout": words,
+        "last-weights": ("training.ema=0",),
+        "mean-of-5": ("training.ema=0", "training.average=5"),
+        "cosine": ("training.schedule=cosine",),
+        "adamw": ("training.optimiser=adamw", f"training.learning_rate={rate / 2:g}"),
+        f"rate-{rate / 2:g}": (f"training.learning_rate={rate / 2:g}",),
+        "one-rate": ("training.rest_rate=1",),
+        "three-tables": ("model.share_embeddings=false", "model.tie_output=false"),
+        f"batch-{batch // 2}": (f"data.batch_tokens={batch // 2}",),
+        f"batch-{2 * batch}": (f"data.batch_tokens={2 * batch}",),
+        "deep-shallow": (f"model.encoder_layers={2 * model.encoder_layers}", "model.decoder_layers=1"),
+    }
+
+
+def shape(model: TransformerOptions, *, width: float, feedforward: float) -> Settings:
+    """So many times as wide, as near as the heads allow: each has an even width, as rotary positions need."""
+    unit = 2 * model.heads
+    wide = max(unit, unit * round(width * model.width / unit))
+    return (f"model.width={wide}", f"model.feedforward={round(feedforward * model.feedforward)}")
+
+
+def deeper(model: TransformerOptions) -> Settings:
+    return (f"model.encoder_layers={model.encoder_layers + 1}", f"model.decoder_layers={model.decoder_layers + 1}")
+
+
+def said(name: str) -> str:
+    """ "dropout-0.1" → "dropout-0.1: other dropout"."""
+    return f"{name}: {SAID[name if name in SAID else name.rstrip('-.0123456789')]}"
 
 
 def report(results: Sequence[Result], _test: TestSet, plan: Plan, _rows: Path) -> Report:
@@ -100,11 +169,10 @@ def picture(gains: Mapping[str, float]) -> Bars:
 
 def pulled(found: Mapping[str, Result], gains: Mapping[str, float]) -> Table:
     """Best first."""
-    words = {lever.name: f": {lever.said}" for lever in LEVERS} | {BASE: ": what this much text gets by default"}
     ordered = sorted(found.values(), key=lambda result: -result.dev_bleu)
     cells = tuple(
         (
-            f"{result.name}{words[result.name]}",
+            said(result.name),
             f"{result.dev_bleu:.2f}",
             f"{gains[result.name]:+.2f}" if gains else "",
             f"{result.dev_perplexity:.2f}",

@@ -24,8 +24,8 @@ def git(*words: str) -> str:
     return subprocess.run(["git", *words], cwd=PACKAGE, capture_output=True, text=True, check=True).stdout.strip()
 
 
-def machine() -> str:
-    """Processor, cores, threads that torch used, and versions."""
+def machine(threads: int | None = None) -> str:
+    """Processor, cores, threads that torch used (those of now, if nobody says), and versions."""
     model = platform.machine()
     cpuinfo = Path("/proc/cpuinfo")
     if cpuinfo.exists():
@@ -34,6 +34,6 @@ def machine() -> str:
         ]
         model = names[0] if names else model
     return (
-        f"{model}, {os.cpu_count()} cores, {torch.get_num_threads()} threads, {platform.system()}, "
+        f"{model}, {os.cpu_count()} cores, {threads or torch.get_num_threads()} threads, {platform.system()}, "
         f"Python {platform.python_version()}, torch {torch.__version__}"
     )

@@ -13,7 +13,6 @@ from regard.explaining.chart import Point, Series
 from regard.explaining.study_page import Contents, Figure, Table, study_markdown, study_page
 from regard.files import write_atomically
 from regard.recipe.folder import LOG
-from regard.studies.provenance import commit, machine
 from regard.studies.rows import Plan, Result, Texts
 from regard.training.events import Validated
 from regard.training.logs import read_log
@@ -123,9 +122,9 @@ def write_report(out: Path, name: str, report: Report, results: Sequence[Result]
     """The three files, each whole or not there."""
     facts: dict[str, Any] = {
         "command": command,
-        "commit": commit(),
+        "commit": " and ".join(dict.fromkeys(result.commit for result in results)),
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "machine": machine(),
+        "machine": " and ".join(dict.fromkeys(result.machine for result in results)),
         "minutes": round(sum(result.minutes for result in results), 2),
     }
     figures = {key: rounded(value) for key, value in report.figures.items()}

@@ -1,7 +1,7 @@
 """One row of a study: a model trained under the study's plan, scored once, and kept as DIR/rows/NAME.
 
 The folder is a model directory like any other. `row.json` in it is written last, whole or not at all: a row that has it
-is finished, one without it goes on where it stopped.
+is finished, one without it goes on where it stopped. Until then NAME.begun.json beside it tells what row began there.
 """
 
 import hashlib
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from regard.data.accounts import resolve
-from regard.data.corpus import load_corpora
+from regard.data.corpus import Loaded, load_corpora
 from regard.data.examples import encode
 from regard.data.readers import read_parallel
 from regard.engine import TorchEngine, load
@@ -24,9 +24,11 @@ from regard.files import MANIFEST, check_manifest, write_atomically
 from regard.layers.loss import perplexity
 from regard.models.interface import parameters
 from regard.recipe.folder import LOG
+from regard.recipe.recipe import Recipe, parse
 from regard.request import Request
 from regard.run import run
 from regard.studies.flops import Cost
+from regard.studies.provenance import commit, machine
 from regard.training.events import Finished
 from regard.training.logs import read_log
 from regard.training.options import TrainingOptions
@@ -127,6 +129,8 @@ class Result:
     signature: str
     date: str
     outputs: tuple[str, ...]
+    commit: str = "unknown"  # of the code that began to train it
+    machine: str = "unknown"
 
     @property
     def sentence(self) -> str:
@@ -160,7 +164,7 @@ def read_result(folder: Path) -> Result:
 def agree(out: Path, plan: Mapping[str, Any]) -> None:
     """Notes the plan in a fresh folder; where rows are there already, refuses a plan that is not theirs."""
     path = out / PLAN
-    if not path.exists() or not (out / ROWS).exists():  # a plan that no row began with binds nobody
+    if not path.exists() or not any((out / ROWS).glob("*/")):  # a plan that no row began with binds nobody
         if not path.exists() and out.exists() and any(out.iterdir()):
             raise RecipeError(f"{out}: already exists, and not from a study; choose another --out")
         write_atomically(path, json.dumps(plan, indent=2) + "\n")
@@ -198,17 +202,41 @@ def finish_row(row: Row, plan: Plan, out: Path, *, quiet: bool) -> Result | None
     if found := finished(row, out):
         return found
     folder = out / ROWS / row.name
+    note = out / ROWS / f"{row.name}.begun.json"
+    began = begun(row, folder, note)
     if not (folder / MANIFEST).exists():
         # An unfinished run is resumed with all that it began with.
         asked = Request(resume=folder, quiet=quiet) if folder.exists() else plan.request(row, folder, quiet=quiet)
         if run(asked).interrupted:
             return None
-    result = score(row, plan, folder)
+    result = score(row, plan, folder, began)
     write_atomically(folder / ROW, json.dumps(asdict(result), indent=1, ensure_ascii=False) + "\n")
+    note.unlink(missing_ok=True)
     return result
 
 
-def score(row: Row, plan: Plan, folder: Path) -> Result:
+def begun(row: Row, folder: Path, note: Path) -> str:
+    """The commit at which this row began to learn, now or when it was interrupted; another row there is refused.
+
+    Studies that share a folder may have rows of one name that are not the same.
+    """
+    if not folder.exists():
+        content = {"preset": row.preset, "settings": row.settings, "commit": commit()}
+        write_atomically(note, json.dumps(content, indent=1) + "\n")
+        return content["commit"]
+    if not note.exists():
+        return "unknown"
+    try:
+        found = json.loads(note.read_bytes())
+        before, code = (found["preset"], tuple(found["settings"])), str(found["commit"])
+    except (ValueError, KeyError, TypeError):
+        raise DataError(f"{note}: damaged; remove it, if {folder} is the row {row.name!r} of this study") from None
+    if before != (row.preset, row.settings):
+        raise RecipeError(f"{folder}: began as another row, {before[0]} with {before[1]}; choose another --out")
+    return code
+
+
+def score(row: Row, plan: Plan, folder: Path, began_at: str) -> Result:
     """Dev figures as the run found them, the test set translated and scored, the operations counted."""
     began = time.monotonic()
     engine, manifest = load(folder), check_manifest(folder)
@@ -237,7 +265,17 @@ def score(row: Row, plan: Plan, folder: Path) -> Result:
         signature=scores.bleu.signature,
         date=datetime.now(UTC).isoformat(timespec="seconds"),
         outputs=tuple(outputs),
+        commit=began_at,
+        machine=machine(learns.threads),
     )
+
+
+def corpora(plan: Plan) -> tuple[Recipe, Loaded]:
+    """What all rows learn from, read as a row reads it; of the recipe only text and data are that of a row."""
+    tree = plan.request(Row("", "transformer"), Path(), quiet=True).tree()
+    shared = {part: tree[part] for part in ("data", "text") if part in tree}
+    recipe = parse({**shared, "training": {"seed": plan.seed}}, "study")
+    return recipe, load_corpora(recipe.data, plan.seed)
 
 
 def rates(learns: TrainingOptions) -> str:

@@ -55,8 +55,12 @@ def choose_size(counts: Counter[str], byte_fallback: bool) -> int:
     About 4,000 for 30k sentence pairs, 16,000 for a million, at most 32,000 beside the alphabet. Small corpora want
     small vocabularies: Sennrich & Zhang 2019 (low-resource BPE), Gowda & May 2020 (rare ids are badly trained).
     """
-    merges = min(32_000, round(3_600 * math.cbrt(counts.total() / 4e6)))
-    return len(NAMES) + 256 * byte_fallback + _covering(counts) + 1 + merges  # 1 for the space itself
+    return len(NAMES) + 256 * byte_fallback + _covering(counts) + 1 + merges(counts)  # 1 for the space itself
+
+
+def merges(counts: Counter[str]) -> int:
+    """The m of `choose_size`."""
+    return min(32_000, round(3_600 * math.cbrt(counts.total() / 4e6)))
 
 
 def _readable(lines: Sequence[str]) -> Sequence[str]:

@@ -2,10 +2,12 @@
 
 import json
 
+import pytest
 import torch
 from made_up import result
 
 from regard.data.pairs import Pair
+from regard.errors import RecipeError
 from regard.recipe.build import build
 from regard.recipe.presets import choose
 from regard.recipe.recipe import parse, with_settings
@@ -16,16 +18,75 @@ from regard.studies.rows import MULTI30K, Plan
 TEST = TestSet(["a"], ["a"])
 
 
-def recipe(row):
-    return parse(with_settings(choose([Pair("a", "b")] * 29_000, row.preset), row.settings), row.name)
+SIZES = (3_000, 29_000, 200_000, 500_000, 1_000_000)
 
 
-def test_every_row_can_be_built_and_no_two_are_the_same():
-    recipes = [recipe(row) for row in levers.ROWS]
-    assert len({one.model_dump_json() for one in recipes}) == len(levers.ROWS)
-    for one in recipes:
+def tree_of(pairs):
+    return choose([Pair("a", "b")] * pairs, "transformer")
+
+
+def recipes(tree, pairs):
+    rows = levers.fitting(tree, [Pair("abcd", "efgh")] * pairs)
+    return {row.name: parse(with_settings(tree, row.settings), row.name) for row in rows}
+
+
+@pytest.mark.parametrize("pairs", SIZES)
+def test_every_row_can_be_built_and_no_two_are_the_same(pairs):
+    found = recipes(tree_of(pairs), pairs)
+    assert len({one.model_dump_json() for one in found.values()}) == len(found) >= 19
+    for one in found.values():
         with torch.device("meta"):
             build(one.model, 9, 9, shared=True, seed=1)
+    for name in found:
+        assert levers.said(name).startswith(f"{name}: ")
+
+
+@pytest.mark.parametrize("pairs", SIZES)
+def test_a_lever_is_what_it_says_for_any_amount_of_text(pairs):
+    found = recipes(tree_of(pairs), pairs)
+    base = found["base"]
+    assert found["wider"].model.width / base.model.width == pytest.approx(4 / 3, rel=0.02)
+    assert found["narrower"].model.width / base.model.width == pytest.approx(2 / 3, rel=0.04)
+    assert found["narrower"].model.encoder_layers == base.model.encoder_layers + 1
+    rates = [one.training.learning_rate for name, one in found.items() if name.startswith("rate-")]
+    assert rates == [pytest.approx(base.training.learning_rate / 2)]
+    batches = [one.data.batch_tokens for name, one in found.items() if name.startswith("batch-")]
+    assert batches == [base.data.batch_tokens // 2, 2 * base.data.batch_tokens]
+    smaller, larger = (one.text.size for name, one in found.items() if name.startswith("vocabulary-"))
+    assert smaller < larger
+    assert sorted(one.model.dropout for name, one in found.items() if name.startswith("dropout-")) == pytest.approx(
+        [base.model.dropout - 0.1, base.model.dropout + 0.1]
+    )
+
+
+def test_the_rows_of_thirty_thousand_pairs_have_the_numbers_of_the_published_figures():
+    """The names that results/study-levers.md has."""
+    found = recipes(tree_of(29_000), 29_000)
+    assert {"dropout-0.1", "dropout-0.3", "rate-0.003", "batch-1000", "batch-4000", "wider", "deep-shallow"} <= set(
+        found
+    )
+    shapes = {name: found[name].model for name in ("wider", "narrower", "deep-shallow")}
+    assert (shapes["wider"].width, shapes["wider"].feedforward) == (256, 1024)
+    assert (shapes["narrower"].width, shapes["narrower"].feedforward, shapes["narrower"].decoder_layers) == (
+        128,
+        256,
+        4,
+    )
+    assert (shapes["deep-shallow"].encoder_layers, shapes["deep-shallow"].decoder_layers) == (6, 1)
+
+
+def test_what_would_change_nothing_is_left_out():
+    settings = ("model.positions=sinusoid", "training.ema=0", "text.kind=characters", "model.dropout=0")
+    found = recipes(with_settings(tree_of(29_000), settings), 29_000)
+    gone = {"sinusoids", "last-weights", "subword-sampling", "dropout-0"}
+    assert not gone & set(found)
+    assert not [name for name in found if name.startswith("vocabulary")]
+    assert "mean-of-5" in found
+
+
+def test_levers_of_another_model_are_refused():
+    with pytest.raises(RecipeError, match=r"model\.kind=recurrent.*transformer"):
+        levers.fitting({"data": {}, "model": {"kind": "recurrent"}}, [Pair("a", "b")])
 
 
 def told(*results, rows):
