@@ -68,18 +68,18 @@ def fitting(tree: Tree, pairs: Sequence[Pair]) -> tuple[Row, ...]:
 
 
 def vocabularies(text: TextOptions, pairs: Sequence[Pair]) -> dict[str, Settings]:
-    """Half and twice the pieces of more than one character; nothing for characters and bytes."""
+    """Twice the vocabulary, and half the pieces of more than one character; nothing for characters and bytes."""
     if text.kind not in SUBWORDS:
         return {}
     counts: Counter[str] = count_characters([side for pair in pairs for side in (pair.source, pair.target)])
     size, pieces = text.size or choose_size(counts, text.byte_fallback), merges(counts)
-    sizes = (hundreds(size - pieces // 2), hundreds(size + pieces))
+    sizes = (rounded_off(size - pieces // 2), rounded_off(2 * size))
     return {f"vocabulary-{size}": (f"text.size={size}",) for size in sizes}
 
 
-def hundreds(size: int) -> int:
-    """A round number that is near: to the next 500, where that is small beside it."""
-    step = 500 if size >= 1500 else 100
+def rounded_off(size: int) -> int:
+    """A round number that is near: to the next 1,000, where that is not too coarse."""
+    step = 1000 if size >= 1500 else 100
     return step * round(size / step)
 
 
