@@ -108,6 +108,22 @@ def test_a_recipe_of_another_model_is_refused(regard, copy, old, new, words):
     regard("translate", copy, stdin=b"ab\n").refused(*words)
 
 
+def test_a_retired_key_that_changed_nothing_is_passed_over(regard, copy):
+    """Models of earlier versions have every default in their recipe."""
+    recipe = copy / "recipe.yaml"
+    said = regard("translate", copy, stdin=b"ab\n").lines
+    older = recipe.read_text().replace("loss:\n", "loss:\n  rdrop_from: 0\n")
+    older = older.replace("training:\n", "training:\n  dropout_epochs: 0.0\n")
+    recipe.write_text(older)
+    write_manifest(copy, {})
+    assert regard("translate", copy, stdin=b"ab\n").lines == said
+    for key, used in (("rdrop_from: 0", "rdrop_from: 5"), ("dropout_epochs: 0.0", "dropout_epochs: 2.5")):
+        assert key in older
+        recipe.write_text(older.replace(key, used))
+        write_manifest(copy, {})
+        regard("translate", copy).refused("recipe.yaml", key.partition(":")[0], "unknown key")
+
+
 def test_a_recipe_of_another_family_meets_tensors_it_does_not_know(regard, copy):
     (copy / "recipe.yaml").write_text("data: {corpora: []}\ntext: {kind: characters}\nmodel: {kind: recurrent}\n")
     write_manifest(copy, {})
