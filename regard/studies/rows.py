@@ -221,9 +221,10 @@ def begun(row: Row, folder: Path, note: Path) -> str:
     Studies that share a folder may have rows of one name that are not the same.
     """
     if not folder.exists():
-        content = {"preset": row.preset, "settings": row.settings, "commit": commit()}
+        now = commit()
+        content = {"preset": row.preset, "settings": row.settings, "commit": now}
         write_atomically(note, json.dumps(content, indent=1) + "\n")
-        return content["commit"]
+        return now
     if not note.exists():
         return "unknown"
     try:
@@ -273,7 +274,7 @@ def score(row: Row, plan: Plan, folder: Path, began_at: str) -> Result:
 def corpora(plan: Plan) -> tuple[Recipe, Loaded]:
     """What all rows learn from, read as a row reads it; of the recipe only text and data are that of a row."""
     tree = plan.request(Row("", "transformer"), Path(), quiet=True).tree()
-    shared = {part: tree[part] for part in ("data", "text") if part in tree}
+    shared: Tree = {part: tree[part] for part in ("data", "text") if part in tree}
     recipe = parse({**shared, "training": {"seed": plan.seed}}, "study")
     return recipe, load_corpora(recipe.data, plan.seed)
 
