@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from regard.commands.streams import one_line
+from regard.commands.streams import one_line, writing
+from regard.data.readers import read_lines
 from regard.engine import load
 from regard.explainer import Asked, load_explainer
 
@@ -62,6 +63,22 @@ def test_files_serve_like_streams(regard, model, lines, tmp_path):
     assert (said.code, said.out) == (0, "")
     assert (tmp_path / "out").read_text() == regard("translate", model, stdin=text(*lines)).out
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in", "out"]
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".xz"])
+def test_an_output_is_packed_as_its_name_says(regard, model, lines, tmp_path, suffix):
+    packed = tmp_path / f"out{suffix}"
+    assert regard("translate", model, "--output", packed, stdin=text(*lines, "")).code == 0
+    assert list(read_lines(packed)) == regard("translate", model, stdin=text(*lines, "")).lines
+    assert [path.name for path in tmp_path.iterdir()] == [packed.name]
+
+
+def test_the_same_text_is_packed_into_the_same_bytes(tmp_path, monkeypatch):
+    for name, now in (("early.gz", 1.0), ("late.gz", 2.0)):
+        monkeypatch.setattr("time.time", lambda now=now: now)
+        with writing(tmp_path / name) as out:
+            out.write("abc\n")
+    assert (tmp_path / "early.gz").read_bytes() == (tmp_path / "late.gz").read_bytes()
 
 
 def test_the_input_is_not_written_over(regard, model, lines, tmp_path):
@@ -132,6 +149,10 @@ def test_drawing_among_one_token_is_greedy_search(regard, model, lines):
         (("--sample", "--prefix", "A"), ("--prefix", "without --sample")),
         (("--top-k", 2), ("--top-k", "with --sample")),
         (("--seed", 2), ("--seed", "with --sample")),
+        (("--seed", 0), ("--seed", "with --sample")),
+        (("--top-k", 0), ("--top-k", "with --sample")),
+        (("--temperature", 0), ("--temperature", "with --sample")),
+        (("--sample", "--length-penalty", 0), ("--length-penalty", "without --sample")),
         (("--beam", 2, "--n-best", 3), ("n_best: 3", "beam 2")),
         (("--sample", "--temperature", -1), ("temperature", "greater than 0")),
         (("--sample", "--top-p", 2), ("top_p",)),

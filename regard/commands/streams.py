@@ -1,12 +1,15 @@
 """Text streams of the commands: lines in, lines or JSON out."""
 
+import gzip
 import json
+import lzma
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from io import TextIOWrapper
 from itertools import islice
 from pathlib import Path
-from typing import IO, TypeVar
+from typing import IO, BinaryIO, TypeVar
 
 from regard.data.readers import read_lines, read_stream
 from regard.errors import DataError
@@ -59,13 +62,13 @@ def refuse_loss(out: Path | None, *read: Path | None) -> None:
 
 @contextmanager
 def writing(path: Path | None) -> Iterator[IO[str]]:
-    """stdout, or a file that appears under its name only when it is complete."""
+    """stdout, or a file that appears under its name only when it is complete; .gz and .xz are packed."""
     if path is None:
         yield sys.stdout
         return
     fresh = path.with_name(f".{path.name}.tmp")
     try:
-        with fresh.open("w", encoding="utf-8", newline="\n") as out:
+        with fresh.open("wb") as file, packing(path, file) as out:
             yield out
         fresh.replace(path)
     except OSError as error:
@@ -73,3 +76,14 @@ def writing(path: Path | None) -> Iterator[IO[str]]:
     finally:
         with suppress(OSError):
             fresh.unlink()
+
+
+def packing(path: Path, file: BinaryIO) -> TextIOWrapper:
+    """Text into the open file, packed as the name says: readers go by it."""
+    match path.suffix:
+        case ".gz":  # without name and time: the same text gives the same bytes
+            return TextIOWrapper(gzip.GzipFile("", "wb", fileobj=file, mtime=0), encoding="utf-8", newline="\n")
+        case ".xz":
+            return TextIOWrapper(lzma.open(file, "wb"), encoding="utf-8", newline="\n")
+        case _:
+            return TextIOWrapper(file, encoding="utf-8", newline="\n")

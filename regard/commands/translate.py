@@ -131,7 +131,7 @@ def refuse_unheard(request: TranslateRequest) -> None:
     """An option that would change nothing is a mistake."""
     unheard, where = (SEARCHING, "without") if request.sample else (DRAWING, "with")
     for name in unheard:
-        if getattr(request, name) not in (None, False, ()):
+        if getattr(request, name) != getattr(TranslateRequest, name):  # 0 is a wish too
             raise DecodingError(f"--{name.replace('_', '-')}: has an effect only {where} --sample; change one of them")
     if request.workers is not None and request.engine != "torch":
         raise DecodingError(f"--workers: {request.engine} uses all cores by itself; leave it out")
