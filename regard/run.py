@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from regard.card import write_card
 from regard.engine import TorchEngine, load
@@ -18,7 +19,7 @@ from regard.jobs.table import job
 from regard.recipe.folder import DATA, FILM, LOG, RECIPE, Lexicon, read_recipe, write_recipe, write_weights
 from regard.recipe.presets import choose
 from regard.recipe.recipe import Recipe, Tree, overlay, parse
-from regard.recipe.starting import gentler, noted, open_start, refuse_unlike, start_again, start_from
+from regard.recipe.starting import Start, gentler, noted, open_start, refuse_unlike, start_again, start_from
 from regard.report import write_report
 from regard.request import Request, text_of
 from regard.training.console import Console
@@ -82,17 +83,12 @@ def beneath(chosen: Tree, asked: Tree) -> Tree:
 
 def begin(request: Request) -> tuple[Path, Prepared]:
     """Read and check everything, then make the directory with recipe, tokenisers and data report."""
-    recipe, tree = foreseen(request), request.tree()
+    recipe = foreseen(request)
     folder = destination(request, recipe)
-    start = open_start(request.start, recipe.task.kind) if request.start else None
-    if start:
-        refuse_unlike(recipe, start)
+    start = start_of(request, recipe)
     task = job(recipe)
     loaded = task.load(recipe)
-    if request.recipe is None:
-        chosen = task.choose(loaded, request.preset or recipe.model.kind)
-        recipe = parse(beneath(gentler(chosen) if start else chosen, tree), where(request))
-    task.refuse_impossible(recipe)  # now, not after the minutes that a vocabulary may take
+    recipe = settled(request, recipe, loaded)
     # What the numbers of a run depend on is kept with it, lest another machine resume it with others.
     training = recipe.training.model_copy(update={"shares": shares(recipe.training)})
     recipe = recipe.model_copy(update={"training": training})
@@ -111,6 +107,28 @@ def begin(request: Request) -> tuple[Path, Prepared]:
 
     write_folder(folder, fill)
     return folder, prepared
+
+
+def start_of(request: Request, recipe: Recipe) -> Start | None:
+    """The model that the run begins with, found to be one that it can begin with."""
+    if request.start is None:
+        return None
+    start = open_start(request.start, recipe.task.kind)
+    refuse_unlike(recipe, start)
+    return start
+
+
+def settled(request: Request, recipe: Recipe, loaded: Any) -> Recipe:
+    """The recipe with the sizes that follow from the text, where nobody wrote it.
+
+    One that cannot be is refused now, not after the minutes that a vocabulary may take.
+    """
+    task = job(recipe)
+    if request.recipe is None:
+        chosen = task.choose(loaded, request.preset or recipe.model.kind)
+        recipe = parse(beneath(gentler(chosen) if request.start else chosen, request.tree()), where(request))
+    task.refuse_impossible(recipe)
+    return recipe
 
 
 def destination(request: Request, recipe: Recipe) -> Path:

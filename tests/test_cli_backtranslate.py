@@ -105,9 +105,10 @@ def test_noise_changes_sources_by_its_seed_alone(regard, model, says, tmp_path):
     says({f"{i} and the words of a line": " ".join(words) for i in range(30)})
 
     def made(*asked):
-        asked = ("--input", tmp_path / "mono", "--out", tmp_path / "out.tsv", "--quiet", "--noise", *asked)
+        out = tmp_path / f"{'-'.join(map(str, asked))}.tsv"
+        asked = ("--input", tmp_path / "mono", "--out", out, "--quiet", "--noise", *asked)
         assert regard("backtranslate", model, *asked).code == 0
-        return pairs_of(tmp_path / "out.tsv")
+        return pairs_of(out)
 
     found = made()
     assert [target for _, target in found] == [f"{i} and the words of a line" for i in range(30)]
@@ -139,6 +140,44 @@ def test_what_was_made_otherwise_is_not_gone_on_with(regard, model, says, text, 
         says(dict.fromkeys(text.read_text().splitlines(), "after"))
         regard(*asked, *change)
         assert [source for source, _ in pairs_of(tmp_path / "out.tsv")] == ["after"] * 4
+        (tmp_path / "out.tsv").unlink()
+
+
+@pytest.mark.parametrize("name", ["out.tsv.gz", "out.tsv.xz"])
+def test_pairs_are_packed_as_the_name_says_also_when_interrupted(regard, model, says, text, tmp_path, name):
+    asked = ("backtranslate", model, "--input", text, "--out", tmp_path / name, "--quiet")
+    says(Breaking(dict.fromkeys(LINES[:3], "once")))
+    assert regard(*asked).code == 130
+    says({LINES[3]: "twice"})
+    assert regard(*asked).code == 0
+    assert (tmp_path / name).read_bytes()[:2] == {".gz": b"\x1f\x8b", ".xz": b"\xfd7"}[(tmp_path / name).suffix]
+    assert pairs_of(tmp_path / name) == list(zip(["once"] * 3 + ["twice"], LINES, strict=True))
+
+
+def test_what_is_there_is_not_written_over(regard, model, says, text, tmp_path):
+    out = tmp_path / "out.tsv"
+    asked = ("backtranslate", model, "--input", text, "--out", out)
+    says(dict.fromkeys(LINES, "before"))
+    assert regard(*asked).code == 0
+    written = out.read_bytes()
+    says({})
+    for change in ((), ("--beam", 3)):
+        regard(*asked, *change).refused(str(out), "already exists", "remove it, or choose another --out")
+    assert out.read_bytes() == written
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["mono", "out.tsv"]
+
+
+def test_stopped_when_all_was_written_it_is_finished_by_the_same_call_alone(regard, model, says, text, tmp_path):
+    asked = ("backtranslate", model, "--input", text, "--out", tmp_path / "out.tsv", "--quiet")
+    says(dict.fromkeys(LINES, "once"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("regard.commands.backtranslate.forget", Breaking().__missing__)
+        assert regard(*asked).code == 130
+    regard(*asked, "--beam", 3).refused("already exists")
+    says({})
+    assert regard(*asked).code == 0
+    assert [source for source, _ in pairs_of(tmp_path / "out.tsv")] == ["once"] * 4
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["mono", "out.tsv"]
 
 
 class Breaking(dict):

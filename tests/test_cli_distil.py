@@ -8,6 +8,7 @@ import torch
 from safetensors.torch import load_file
 from tiny_runs import options
 
+from regard.files import digest
 from regard.recipe.folder import read_recipe
 
 STUDENT = ("--steps", 4, "--quiet", *options("model.encoder_layers=2"))
@@ -200,11 +201,44 @@ def test_what_was_begun_with_something_else_is_refused(regard, distil, model, co
     distil(out).refused("distil.json: damaged")
 
 
+def test_notes_of_a_text_of_which_no_line_is_made_bind_nobody(distil, tmp_path, monkeypatch):
+    out = tmp_path / "d"
+
+    def stop(_model, _search, lines):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("regard.commands.translate.said", stop)
+        assert distil(out).code == 130
+    assert (out / "distil.json").exists()
+    assert distil(out, "--beam", 2).code == 0
+    assert json.loads((out / "distil.json").read_bytes())["teacher"]["search"]["beam"] == 2
+
+
+def test_models_that_cannot_speak_are_refused_before_the_first_line(regard, distil, model, corpus, texts, tmp_path):
+    other, out = tmp_path / "other", tmp_path / "d"
+    files = ("--source", texts / "source", "--target", texts / "source", "--steps", 1, "--quiet")
+    assert regard("train", *files, "--out", other, *options()).code == 0
+    distil(out, "--with", other).refused("not the vocabulary", str(model))
+    valid = ("--valid-source", corpus / "test.source", "--valid-target", corpus / "test.target")
+    original = ("--target", texts / "target", "--keep-original", *valid)
+    damaged = tmp_path / "damaged"
+    shutil.copytree(model, damaged, ignore=shutil.ignore_patterns("checkpoints"))
+    recipe = (damaged / "recipe.yaml").read_text()
+    (damaged / "recipe.yaml").write_text(recipe.replace("width: 32", "width: 36"))
+    sums = json.loads((damaged / "manifest.json").read_text())
+    sums["files"]["recipe.yaml"] = digest(damaged / "recipe.yaml")
+    (damaged / "manifest.json").write_text(json.dumps(sums))
+    distil(out, *original, "--back", damaged).refused(str(damaged))
+    assert not out.exists()
+    assert distil(out).code == 0
+
+
 def test_what_cannot_be_begun_leaves_nothing(regard, distil, model, corpus, tmp_path):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").touch()
     distil(tmp_path / "mine").refused("mine", "not from distilling")
-    regard("distil", model, "--source", tmp_path / "none", "--out", tmp_path / "d").refused("none", "cannot be read")
+    regard("distil", model, "--source", tmp_path / "none", "--out", tmp_path / "d").refused("none", "no such file")
     distil(tmp_path / "d", teacher=corpus).refused("manifest.json")
     distil(tmp_path / "d", "--workers", 2, "--with", model).refused("one process")
     assert [path.name for path in tmp_path.iterdir()] == ["mine"]
@@ -227,9 +261,40 @@ def test_lines_beyond_what_training_takes_are_left_blank(regard, model, texts, t
         (("--set", "model.wdth=3"), "did you mean 'width'"),
         (("--budget", "5s"), "keep one"),
         (("--valid-source", "nowhere.en", "--valid-target", "nowhere.de"), "nowhere.en: no such file"),
+        (("--set", "text.size=7000"), "text.size: 7000, but the vocabulary of"),
+        (("--set", "model.heads=5"), "model.heads: 5 does not divide model.width 32"),
+        (("--set", "data.valid_size=40"), "cannot be carved out of"),
     ],
-    ids=["a key that is none", "two lengths", "a file that is not there"],
+    ids=[
+        "a key that is none",
+        "two lengths",
+        "a file that is not there",
+        "another vocabulary",
+        "heads that do not divide",
+        "more to hold out than there is",
+    ],
 )
 def test_what_the_student_cannot_learn_with_is_said_before_the_teacher_speaks(distil, tmp_path, arguments, reason):
     distil(tmp_path / "d", *arguments).refused(reason)
     assert not (tmp_path / "d").exists()
+
+
+def test_texts_of_which_one_is_shorter_are_refused_before_the_teacher_speaks(distil, corpus, texts, tmp_path):
+    short = tmp_path / "short"
+    short.write_text("".join(f"{line}\n" for line in read(texts / "target")[:-1]))
+    original = ("--target", short, "--keep-original")
+    distil(tmp_path / "d", *original).refused(f"{texts / 'source'} has 40 lines, {short} has 39")
+    valid = ("--valid-source", corpus / "test.source", "--valid-target", short)
+    distil(tmp_path / "d", *valid).refused(f"{corpus / 'test.source'} has 20 lines, {short} has 39")
+    assert not (tmp_path / "d").exists()
+
+
+def test_a_start_that_the_student_cannot_be_is_refused_before_the_teacher_speaks(regard, model, texts, tmp_path):
+    asked = ("--source", texts / "source", "--out", tmp_path / "d", "--steps", 1, "--set", "model.width=64")
+    regard("distil", model, "--start", model, *asked).refused("model.width: 64, but the model in", "has 32")
+    assert not (tmp_path / "d").exists()
+
+
+def test_copies_may_be_left_out_of_what_a_student_learns(distil, tmp_path):
+    """Nothing is a copy before it is translated."""
+    assert distil(tmp_path / "d", "--set", "data.filters.drop_identical=true").code == 0

@@ -68,7 +68,7 @@ def backtranslate_file(model: Path, request: BacktranslateRequest) -> Account:
 
     Lines that could make none are not translated. A tab within a text becomes a blank. The order is kept, and no more
     than a few thousand lines are held at a time. Interrupted, the same call goes on; what it needs for that lies hidden
-    beside `out` until that is there.
+    beside `out` until that is there. An `out` that is there already is not written over.
     """
     refuse_unheard(request.search())
     refuse_tag(request.tag)
@@ -89,7 +89,10 @@ def backtranslate_file(model: Path, request: BacktranslateRequest) -> Account:
 
 
 def agree(work: Work, request: BacktranslateRequest) -> None:
-    """Notes what the translations are made from; those that were made from something else are not gone on with."""
+    """Notes what the translations are made from; those that were made from something else are not gone on with.
+
+    An `out` that is there is refused, but for the call that wrote it and was stopped before it forgot its notes.
+    """
     if not request.source.is_file():
         raise DataError(f"{request.source}: no such file; check the path")
     models = (work.model, *work.search.others)
@@ -101,6 +104,8 @@ def agree(work: Work, request: BacktranslateRequest) -> None:
     now = json.dumps(facts, indent=1) + "\n"
     if request.notes.exists() and request.notes.read_text(encoding="utf-8") == now:
         return
+    if request.out.exists():
+        raise DataError(f"{request.out}: already exists; remove it, or choose another --out")
     for path in (work.whole, work.partial):
         path.unlink(missing_ok=True)
     write_atomically(request.notes, now)

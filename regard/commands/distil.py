@@ -8,7 +8,7 @@ import hashlib
 import json
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -20,9 +20,11 @@ from regard.data.options import FilterRules
 from regard.data.readers import read_lines, read_parallel
 from regard.errors import DataError, RecipeError
 from regard.files import MANIFEST, write_atomically
+from regard.jobs.table import job
 from regard.recipe.folder import open_finished, read_recipe
+from regard.recipe.recipe import Recipe
 from regard.request import Request
-from regard.run import Outcome, foreseen, run
+from regard.run import Outcome, borrow, foreseen, run, settled, start_of
 
 TEXT, BACK, NOTES, STUDENT = "teacher.txt", "back.txt", "distil.json", "student"
 PRESET = "fast"  # deep encoder, shallow decoder
@@ -75,15 +77,14 @@ def distil_model(teacher: Path, request: DistilRequest) -> Outcome:
     refuse_contradictions(request)
     student = request.out / STUDENT
     if (student / MANIFEST).exists():
-        notes = agree(request.out / NOTES, "teacher", taught(teacher, request))
+        notes = agree(teacher, request)
         if "standings" in notes or request.valid_source is None:
             raise RecipeError(f"{student}: is trained already; use it, or choose another --out")
         refuse_other_student(notes, request)
         stand_beside(teacher, request, notes)
         return Outcome(student, interrupted=False)
-    refuse_student(training(teacher, request), request)
-    notes = agree(request.out / NOTES, "teacher", taught(teacher, request))
-    notes = translate_all(teacher, request, notes)
+    refuse_before_hours(teacher, request)
+    notes = translate_all(teacher, request, agree(teacher, request))
     if student.exists():
         refuse_other_student(notes, request)
         asked = Request(resume=student, quiet=request.quiet)
@@ -113,12 +114,44 @@ def refuse_contradictions(request: DistilRequest) -> None:
         )
 
 
+def refuse_before_hours(teacher: Path, request: DistilRequest) -> None:
+    """Whatever can be known before the hours of translating that are left: a student or a model that cannot be."""
+    left = [work for work in works(teacher, request) if not work.whole.exists()]
+    if not left:
+        return  # the run itself says it now
+    refuse_student(training(teacher, request), request)
+    for work in left:
+        work.search.open(work.model)
+
+
 def refuse_student(asked: Request, request: DistilRequest) -> None:
-    """What the student could not be trained with, said before hours of translating."""
-    foreseen(asked)
-    for path in (request.target, request.valid_source, request.valid_target):
+    """What the student could not be trained with, as its run would say it."""
+    recipe = foreseen(asked)
+    for path in (request.source, request.target, request.valid_source, request.valid_target):
         if path is not None and not path.is_file():
             raise DataError(f"{path}: no such file; check the path")
+    start_of(asked, recipe)
+    recipe = settled(asked, recipe, job(recipe).load(rehearsed(recipe, request)))
+    if asked.lender:
+        borrow(asked.lender, recipe)
+
+
+def rehearsed(recipe: Recipe, request: DistilRequest) -> Recipe:
+    """The recipe with each text in the place of its translation, which nobody knows yet.
+
+    So it has every pair that there can be: a few more than are learned from, as translations may be empty or lopsided.
+    """
+    texts = {request.out / TEXT: request.source, request.out / BACK: request.target}
+
+    def known(path: Path | None) -> Path | None:
+        return path if path is None else texts.get(path, path)
+
+    corpora = tuple(
+        corpus.model_copy(update={"source": known(corpus.source), "target": known(corpus.target)})
+        for corpus in recipe.data.corpora
+    )
+    filters = recipe.data.filters.model_copy(update={"drop_identical": False})
+    return recipe.model_copy(update={"data": recipe.data.model_copy(update={"corpora": corpora, "filters": filters})})
 
 
 def stand_beside(teacher: Path, request: DistilRequest, notes: Mapping[str, Any]) -> None:
@@ -161,24 +194,31 @@ def digest(path: Path) -> str:
         raise DataError(f"{path}: cannot be read ({error.strerror}); check the path") from None
 
 
-def agree(path: Path, key: str, now: Mapping[str, Any]) -> dict[str, Any]:
-    """The notes, after they were found to say the same as `now`; fresh ones where there are none yet."""
-    if not path.exists():
-        if path.parent.exists() and any(path.parent.iterdir()):
-            raise RecipeError(f"{path.parent}: already exists, and not from distilling; choose another --out")
-        note(path, {key: now})
-        return {key: now}
+def agree(teacher: Path, request: DistilRequest) -> dict[str, Any]:
+    """The notes, after they were found to say what is asked for; fresh ones where nothing is made yet."""
+    path, now = request.out / NOTES, taught(teacher, request)
+    if not path.exists() and request.out.exists() and any(request.out.iterdir()):
+        raise RecipeError(f"{request.out}: already exists, and not from distilling; choose another --out")
+    if not begun(teacher, request):
+        note(path, {"teacher": now})
+        return {"teacher": now}
     try:
         notes: dict[str, Any] = json.loads(path.read_bytes())
-        before = dict(notes[key])
+        before = dict(notes["teacher"])
     except (OSError, ValueError, KeyError, TypeError):
         raise DataError(f"{path}: damaged, so this cannot go on; choose another --out") from None
     changed = [name for name in now if before.get(name) != now[name]]
     if changed:
         raise RecipeError(
-            f"{path.parent}: began with another {', '.join(changed)}; put it back, or choose another --out"
+            f"{request.out}: began with another {', '.join(changed)}; put it back, or choose another --out"
         )
     return notes
+
+
+def begun(teacher: Path, request: DistilRequest) -> bool:
+    """Whether anything is made; a file that waits for its first line is nothing."""
+    files = [path for work in works(teacher, request) for path in (work.whole, work.partial)]
+    return (request.out / STUDENT).exists() or any(path.exists() and path.stat().st_size for path in files)
 
 
 def note(path: Path, notes: Mapping[str, Any]) -> None:
@@ -200,18 +240,23 @@ def translate_all(teacher: Path, request: DistilRequest, notes: Mapping[str, Any
     """Makes what is not yet there of teacher.txt and back.txt; the notes then say how long that took in all."""
     began = time.monotonic()
     try:
-        translate_text(teacher, request, request.search, request.source, request.out / TEXT)
-        if request.back and request.target:
-            translate_text(request.back, request, request.search_back, request.target, request.out / BACK)
+        for work in works(teacher, request):
+            translate_file(work)
     finally:
         notes = {**notes, "seconds": round(notes.get("seconds", 0) + time.monotonic() - began, 1)}
         note(request.out / NOTES, notes)
     return notes
 
 
-def translate_text(model: Path, request: DistilRequest, search: TranslateRequest, text: Path, whole: Path) -> None:
-    """Writes `whole`, a line for a line of `text`."""
-    translate_file(Work(model, search, lambda: map(worth, read_lines(text)), whole, request.quiet))
+def works(teacher: Path, request: DistilRequest) -> Iterator[Work]:
+    """What is to be translated: a line for a line of each text."""
+
+    def work(model: Path, search: TranslateRequest, text: Path, name: str) -> Work:
+        return Work(model, search, lambda: map(worth, read_lines(text)), request.out / name, request.quiet)
+
+    yield work(teacher, request.search, request.source, TEXT)
+    if request.back and request.target:
+        yield work(request.back, request.search_back, request.target, BACK)
 
 
 def worth(line: str) -> str:
