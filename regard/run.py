@@ -125,7 +125,7 @@ def settled(request: Request, recipe: Recipe, loaded: Any) -> Recipe:
     """
     task = job(recipe)
     if request.recipe is None:
-        chosen = task.choose(loaded, request.preset or recipe.model.kind)
+        chosen = task.choose(loaded, request.preset or recipe.model.kind, recipe.training)
         recipe = parse(beneath(gentler(chosen) if request.start else chosen, request.tree()), where(request))
     task.refuse_impossible(recipe)
     return recipe

@@ -26,8 +26,9 @@ from regard.recipe.presets import choose
 from regard.recipe.recipe import Recipe, Tree
 from regard.tasks.guiding import refuse_unteachable
 from regard.tasks.translate import TrainingSet, Translation, Validation, Vocabularies
-from regard.text.learn import learn
+from regard.text.learn import TRANSLATED, learn
 from regard.training.events import Finished
+from regard.training.options import TrainingOptions
 
 BLEU_SENTENCES = 200  # of the validation set, translated greedily at each validation
 
@@ -41,8 +42,8 @@ class TranslateJob:
     def load(self, recipe: Recipe) -> Loaded:
         return load_corpora(recipe.data, recipe.training.seed)
 
-    def choose(self, loaded: Loaded, name: str) -> Tree:
-        return choose([pair for corpus in loaded.corpora for pair in corpus.pairs], name)
+    def choose(self, loaded: Loaded, name: str, training: TrainingOptions) -> Tree:
+        return choose([pair for corpus in loaded.corpora for pair in corpus.pairs], name, training)
 
     def learn(self, recipe: Recipe, loaded: Loaded) -> Vocabularies:
         return learn_vocabularies(recipe, loaded.corpora)
@@ -125,9 +126,9 @@ def learn_vocabularies(recipe: Recipe, corpora: Sequence[Corpus]) -> Vocabularie
     sources = [pair.source for corpus in corpora for pair in corpus.pairs]
     targets = [pair.target for corpus in corpora for pair in corpus.pairs]
     if recipe.text.shared:
-        both = learn(sources + targets, recipe.text, seed)
+        both = learn(sources + targets, recipe.text, seed, TRANSLATED)
         return Vocabularies(both, both)
-    return Vocabularies(learn(sources, recipe.text, seed), learn(targets, recipe.text, seed))
+    return Vocabularies(*(learn(side, recipe.text, seed, TRANSLATED) for side in (sources, targets)))
 
 
 def translation(recipe: Recipe, loaded: Loaded, vocabularies: Vocabularies) -> tuple[Translation, Report]:

@@ -5,8 +5,10 @@ from collections.abc import Sequence
 
 from regard.data.pairs import Pair
 from regard.errors import RecipeError
+from regard.recipe.affordable import affordable
 from regard.recipe.lineup import LINEUP, OF_A_KIND, Preset, Size, Tree
 from regard.recipe.recipe import overlay
+from regard.training.options import TrainingOptions
 
 SIZES = {  # by the number of pairs that stays below
     5_000: Size(
@@ -25,8 +27,10 @@ LARGE = Size(
 )
 
 
-def choose(pairs: Sequence[Pair], name: str) -> Tree:
+def choose(pairs: Sequence[Pair], name: str, training: TrainingOptions | None = None) -> Tree:
     """A recipe tree (without its data files) that fits this much text, on a CPU; `name` is a preset or a kind of model.
+
+    `training` says how long it is to be; a short run gets a smaller model with less dropout.
 
     Small corpora want small models and many updates. On Multi30k (29,000 pairs) rotary positions and Muon each lowered
     the validation loss for the same minutes; the moving average of weights stands in for choosing a checkpoint. There
@@ -34,8 +38,15 @@ def choose(pairs: Sequence[Pair], name: str) -> Tree:
     tables of words gain from a higher rate than matrices, in the first epochs, was measured for translation alone:
     parsers keep one.
     """
-    size = next((size for limit, size in SIZES.items() if len(pairs) < limit), LARGE)
+    up_to = [size for limit, size in SIZES.items() if limit <= len(pairs)] + [size_for(len(pairs))]
+    sizes = up_to[1:] or up_to  # the smallest of all is for the smallest texts alone
+    size = affordable(sizes, pairs, training or TrainingOptions())
     return overlay(of_the_lineup(name, size), {"training": {"rest_rate": named(name).rest}})
+
+
+def size_for(pairs: int) -> Size:
+    """The size that so many pairs can feed."""
+    return next((size for limit, size in SIZES.items() if pairs < limit), LARGE)
 
 
 def named(name: str) -> Preset:
@@ -87,9 +98,7 @@ def choose_denoiser(characters: int, name: str) -> Tree:
     Its size is that of a translator of a corpus that is as long: some 100 characters are a pair. A hundred sentinels
     are T5's.
     """
-    pairs = characters // 100
-    size = next((size for limit, size in SIZES.items() if pairs < limit), LARGE)
-    return of_the_lineup(name, size) | {"text": {"sentinels": 100}, "loss": {"smoothing": 0.0}}
+    return of_the_lineup(name, size_for(characters // 100)) | {"text": {"sentinels": 100}, "loss": {"smoothing": 0.0}}
 
 
 LANGUAGE_SIZES = {  # by the number of characters that stays below

@@ -15,7 +15,7 @@ from regard.recipe.recipe import Recipe, Tree, overlay, parse, with_settings
 from regard.studies.report import Report, TestSet, by_name, equal, row_figures
 from regard.studies.rows import Plan, Result, Row, corpora
 from regard.text.characters import count_characters
-from regard.text.learn import choose_size, merges
+from regard.text.learn import TRANSLATED, choose_size, merges
 from regard.text.options import TextOptions
 
 BASE = "base"
@@ -51,7 +51,7 @@ def rows(plan: Plan) -> tuple[Row, ...]:
     """The default for this much text, and its levers."""
     recipe, loaded = corpora(plan)
     pairs = [pair for corpus in loaded.corpora for pair in corpus.pairs]
-    tree = overlay(choose(pairs, PRESET), {"text": recipe.text.model_dump()})
+    tree = overlay(choose(pairs, PRESET, recipe.training), {"text": recipe.text.model_dump()})
     return fitting(with_settings(tree, plan.settings), pairs)
 
 
@@ -72,7 +72,8 @@ def vocabularies(text: TextOptions, pairs: Sequence[Pair]) -> dict[str, Settings
     if text.kind not in SUBWORDS:
         return {}
     counts: Counter[str] = count_characters([side for pair in pairs for side in (pair.source, pair.target)])
-    size, pieces = text.size or choose_size(counts, text.byte_fallback), merges(counts)
+    size = text.size or choose_size(counts, text.byte_fallback, TRANSLATED)
+    pieces = merges(counts, TRANSLATED)
     sizes = (rounded_off(size - pieces // 2), rounded_off(2 * size))
     return {f"vocabulary-{size}": (f"text.size={size}",) for size in sizes}
 

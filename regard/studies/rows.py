@@ -272,10 +272,9 @@ def score(row: Row, plan: Plan, folder: Path, began_at: str) -> Result:
 
 
 def corpora(plan: Plan) -> tuple[Recipe, Loaded]:
-    """What all rows learn from, read as a row reads it; of the recipe only text and data are that of a row."""
+    """What all rows learn from, read as a row reads it; the recipe has no model of theirs."""
     tree = plan.request(Row("", "transformer"), Path(), quiet=True).tree()
-    shared: Tree = {part: tree[part] for part in ("data", "text") if part in tree}
-    recipe = parse({**shared, "training": {"seed": plan.seed}}, "study")
+    recipe = parse({part: tree[part] for part in ("data", "text", "training") if part in tree}, "study")
     return recipe, load_corpora(recipe.data, plan.seed)
 
 

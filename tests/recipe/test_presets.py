@@ -1,5 +1,6 @@
 """Sizes for someone who chose none, and models by name."""
 
+from collections import Counter
 from itertools import pairwise
 
 import pytest
@@ -8,15 +9,17 @@ from regard.data.pairs import Pair
 from regard.errors import RecipeError
 from regard.explaining.alignment import attention_sizes
 from regard.models.interface import parameters
+from regard.recipe.affordable import weights
 from regard.recipe.build import build
 from regard.recipe.folder import refuse_impossible
 from regard.recipe.lineup import LINEUP
 from regard.recipe.models import ByteNetOptions, ConvS2SOptions, RecurrentOptions, TransformerOptions
-from regard.recipe.presets import choose, choose_parser
+from regard.recipe.presets import choose, choose_parser, size_for
 from regard.recipe.recipe import MODELS, overlay, parse
 from regard.request import Request
 from regard.run import foreseen
 from regard.tasks.guiding import refuse_unteachable
+from regard.training.options import TrainingOptions
 
 DATA = {"data": {"corpora": [{"tsv": "x"}]}}
 COUNTS = [1, 4_999, 5_000, 50_000, 100_000, 300_000, 1_000_000]
@@ -122,6 +125,45 @@ def test_a_length_that_was_asked_for_takes_the_place_of_the_presets(asked):
     found = foreseen(Request(preset="transformer", **asked)).training
     assert [found.steps, found.budget, found.epochs].count(None) == 2
     assert found.epochs in (None, 2.5)
+
+
+LINE = "a man in a blue shirt is standing on a ladder cleaning a window "  # 64 characters
+
+
+def sized(count, **length):
+    pairs = [Pair(LINE, LINE)] * count
+    return parse(overlay(choose(pairs, "transformer", TrainingOptions(**length)), DATA), "here").model
+
+
+def test_a_short_budget_chooses_a_smaller_model_and_never_the_smallest():
+    widths = [sized(150_000, budget=budget).width for budget in ("1m", "30m", "12h")]
+    assert widths == [192, 192, 256]
+    assert sized(150_000).width == 256
+    assert sized(29_000, budget="1m").width == 192
+    assert sized(4_999, budget="1m").width == 128
+
+
+def test_a_run_of_few_passes_has_little_dropout():
+    """29,000 · (64 / 4 + 1) = 493,000 target tokens are a pass, in batches of 2,000 some 247 steps."""
+    assert sized(29_000, steps=11 * 247).dropout == 0.1
+    assert sized(29_000, steps=13 * 247).dropout == 0.2
+    assert sized(29_000, epochs=11.5).dropout == 0.1
+    assert sized(29_000, epochs=12).dropout == 0.2
+    assert sized(29_000).dropout == 0.2
+    assert sized(29_000, budget="5m").dropout == 0.1
+    assert sized(29_000, budget="2h").dropout == 0.2
+
+
+def test_a_small_model_for_much_text_has_no_more_dropout_than_the_text_asks_for():
+    assert sized(150_000, budget="90m").dropout == 0.1
+
+
+def test_the_weights_of_a_size_are_those_of_the_model():
+    """But for biases, norms and the alphabet."""
+    size = size_for(MULTI30K)
+    counts = Counter(x=4_000_000)
+    model = build(chosen(MULTI30K, "transformer").model, 7_200, 7_200, shared=True, seed=1)
+    assert weights(size, counts) == pytest.approx(parameters(model), rel=0.01)
 
 
 def test_transformers_that_translate_give_their_tables_of_words_a_rate_of_their_own():

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from regard.errors import DataError, RecipeError
 from regard.text import learn as learning
 from regard.text.characters import count_characters
-from regard.text.learn import choose_size, learn
+from regard.text.learn import TRANSLATED, choose_size, learn
 from regard.text.options import TextOptions
 from regard.text.subwords import Subwords
 from regard.text.tokeniser import Tokeniser
@@ -89,6 +89,13 @@ def test_the_chosen_size_is_the_sum_of_its_parts():
     """3600 · ∛(4000 / 4·10⁶) = 360; 4 special, 256 bytes, a, b and the space."""
     assert choose_size(Counter("ab" * 2_000), True) == 360 + 4 + 256 + 2 + 1
     assert choose_size(Counter("ab" * 2_000), False) == 360 + 4 + 2 + 1
+
+
+def test_two_languages_have_twice_the_pieces_of_one():
+    """7200 · ∛(4000 / 4·10⁶) = 720."""
+    counts = Counter("ab" * 2_000)
+    assert choose_size(counts, True, TRANSLATED) == 720 + 4 + 256 + 2 + 1
+    assert choose_size(Counter(x=10**11), True, TRANSLATED) == 32_000 + 4 + 256 + 2
 
 
 def test_the_chosen_size_leaves_the_rarest_characters_to_their_bytes():
