@@ -9,7 +9,7 @@ from regard.training.options import TrainingOptions
 
 def test_a_folder_keeps_its_first_plan(tmp_path):
     agree(tmp_path, {"texts": {}, "seed": 1})
-    (tmp_path / "rows").mkdir()
+    (tmp_path / "rows" / "base").mkdir(parents=True)
     agree(tmp_path, {"texts": {}, "seed": 1})
     with pytest.raises(RecipeError, match="another seed"):
         agree(tmp_path, {"texts": {}, "seed": 2})
@@ -17,7 +17,6 @@ def test_a_folder_keeps_its_first_plan(tmp_path):
 
 def test_a_plan_that_no_row_began_with_gives_way(tmp_path):
     agree(tmp_path, {"texts": {}, "seed": 1})
-    agree(tmp_path, {"texts": {}, "seed": 2})
     (tmp_path / "rows").mkdir()
     agree(tmp_path, {"texts": {}, "seed": 2})
 
