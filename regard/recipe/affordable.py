@@ -13,7 +13,7 @@ from regard.training.options import TrainingOptions
 FLOPS = 1e11  # a second, of an ordinary machine of two cores at training; results/bench.md has twice that of a good one
 CHARACTERS = 4  # of a token
 ENOUGH = 4.0  # tokens, of both sides, that a size must see for each of its weights to be worth its time
-BY_HEART = 12.0  # times through a text from which on a model has to be kept from learning it by heart
+BY_HEART = 10.0  # times through a text from which on a model has to be kept from learning it by heart
 LIGHT = 0.1  # dropout until then; afterwards that of the size that would fit the text
 
 
