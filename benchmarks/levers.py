@@ -31,13 +31,13 @@ from benchmarks.stage import say
 from regard.data.pairs import Pair
 from regard.files import MANIFEST, write_atomically
 from regard.recipe.presets import choose
-from regard.recipe.recipe import overlay
+from regard.recipe.recipe import overlay, parse
 
 WORK = ROOT / ".bench" / "levers"
 BUDGET = "30m"
 SEEDS = (1, 2, 3)
 CANDIDATES = "16"  # of which one is chosen
-PAIRS = 29_000
+PAIRS = [Pair("a" * 66, "b" * 66)] * 29_000  # as many as Multi30k has, as long as they are on average
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,8 @@ def backtranslated(bench: Bench) -> Figures:
         quality.regard("backtranslate", quality.train_seed(bench.back, SEEDS[0]), "--input", target, "--out", made)
     valid = dict(zip(("source", "target"), (str(bench.data / name) for name in bench.there.corpus.valid), strict=True))
     corpora = [{"source": str(source), "target": str(target)}, {"tsv": str(made)}]
-    tree = overlay(choose([Pair("a", "b")] * PAIRS, "transformer"), {"data": {"corpora": corpora, "valid": valid}})
+    asked = parse({"data": {}, "training": {"budget": bench.there.budget}}, "levers")  # the length of both
+    tree = overlay(choose(PAIRS, "transformer", asked), {"data": {"corpora": corpora, "valid": valid}})
     write_atomically(recipe, yaml.safe_dump(tree, sort_keys=False))
     if not (model / MANIFEST).exists():
         words = ("--resume", model) if model.exists() else (recipe, *bench.there.changes(), "--out", model)

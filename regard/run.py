@@ -28,6 +28,7 @@ from regard.training.events import Event, Finished, Stopped
 from regard.training.film import Film
 from regard.training.logs import JsonLog, Reader, TensorBoardLog
 from regard.training.loop import train as run_loop
+from regard.training.options import TrainingOptions
 from regard.training.signals import stop_on_signal
 
 LENGTHS = ("steps", "epochs", "budget")  # of training: one of them says how long
@@ -121,11 +122,13 @@ def start_of(request: Request, recipe: Recipe) -> Start | None:
 def settled(request: Request, recipe: Recipe, loaded: Any) -> Recipe:
     """The recipe with the sizes that follow from the text, where nobody wrote it.
 
-    One that cannot be is refused now, not after the minutes that a vocabulary may take.
+    One that cannot be is refused now, not after the minutes that a vocabulary may take. A model that the run begins
+    with is as large as it is: its rate and batches are those for the text, however long the run.
     """
     task = job(recipe)
     if request.recipe is None:
-        chosen = task.choose(loaded, request.preset or recipe.model.kind, recipe.training)
+        fixed = recipe.model_copy(update={"training": TrainingOptions()}) if request.start else recipe
+        chosen = task.choose(loaded, request.preset or recipe.model.kind, fixed)
         recipe = parse(beneath(gentler(chosen) if request.start else chosen, request.tree()), where(request))
     task.refuse_impossible(recipe)
     return recipe

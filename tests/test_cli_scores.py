@@ -1,5 +1,6 @@
 """evaluate, score, average, inspect: the numbers are those that others would compute."""
 
+import gzip
 import json
 import shutil
 
@@ -31,6 +32,12 @@ def test_evaluate_agrees_with_sacrebleu_on_what_translate_says(regard, model, co
     assert found["exact_match"] == 100 * equal / len(target)
     assert found["sentences"] == len(target)
     assert found["seconds"] > 0
+
+
+def test_outputs_are_packed_as_their_name_says(regard, model, test_set, tmp_path):
+    for name in ("out", "new/out.gz"):
+        regard("evaluate", model, *test_set, "--json", "--output", tmp_path / name)
+    assert gzip.decompress((tmp_path / "new" / "out.gz").read_bytes()) == (tmp_path / "out").read_bytes()
 
 
 def test_perplexity_is_that_of_the_given_translations(regard, model, test_set):

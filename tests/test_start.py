@@ -15,8 +15,9 @@ from toy_trees import toy_trees
 from regard.errors import DataError, ModelFormatError, RecipeError
 from regard.evaluation.trees import write_tree
 from regard.files import check_manifest, write_manifest
+from regard.jobs.table import job
 from regard.recipe.folder import WEIGHTS, read_recipe
-from regard.run import Request, begin, reopen, run
+from regard.run import Request, begin, foreseen, reopen, run, settled
 from regard.training.tensors import read_tensors, weights
 from regard.viewer import Viewer, load_viewer
 
@@ -192,6 +193,22 @@ def test_a_start_is_taught_with_a_fifth_of_the_rate_that_is_chosen_for_random_we
     recipe.write_text("training: {learning_rate: 0.004}\n", encoding="utf-8")
     told = replace(request, recipe=recipe, start=models("translate"), out=tmp_path / "told")
     assert begin(told)[1].recipe.training.learning_rate == 0.004
+
+
+def test_a_start_is_no_smaller_where_there_is_little_time(requests, models, place, tmp_path):
+    """A short run of a fresh model is one of a smaller model, which bears a higher rate."""
+    many = tmp_path / "many.tsv"
+    many.write_text("".join(f"ab {i}\tAB {i}\n" for i in range(120_000)), encoding="utf-8")
+    request = replace(requests["translate"], source=None, target=None, tsv=many, settings=(), steps=None, budget="1m")
+    loaded = {}
+    for start in (None, models("translate")):
+        asked = replace(request, start=start)
+        recipe = foreseen(asked)
+        loaded[start is None] = settled(asked, recipe, job(recipe).load(recipe))
+    fresh, started = loaded[True], loaded[False]
+    assert (fresh.training.learning_rate, fresh.data.batch_tokens) == (0.006, 2000)
+    assert (started.training.learning_rate, started.data.batch_tokens) == (0.004 / 5, 3000)
+    assert started.training.budget == 60
 
 
 def test_dropout_and_search_are_free(requests, models, tmp_path):

@@ -6,14 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from regard.commands.streams import refuse_loss, to_json
+from regard.commands.streams import refuse_loss, to_json, write_lines
 from regard.commands.translate import TranslateRequest, refuse_unheard, speaking
 from regard.data.readers import read_parallel
 from regard.decoding.consensus import UtilityName
 from regard.evaluation.by_length import Bucket, table
 from regard.evaluation.by_length import by_length as buckets
 from regard.evaluation.scores import Scores, evaluate
-from regard.files import write_atomically
 from regard.layers.loss import perplexity
 
 # What decides the translations.
@@ -63,7 +62,7 @@ def evaluate_files(model: Path, request: EvaluateRequest) -> None:
         outputs = [line for part in parts for line in part]
         seconds = time.perf_counter() - began
     if request.output:
-        write_atomically(request.output, "".join(f"{line}\n" for line in outputs))
+        write_lines(request.output, outputs)
     scores = evaluate(outputs, references)
     given = engine.score(pairs)
     model_perplexity = perplexity(-sum(s.log_probability for s in given) / sum(s.tokens for s in given))

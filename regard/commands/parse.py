@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from regard.commands.options import checked
-from regard.commands.streams import chunked, input_lines, refuse_loss, to_json, writing
+from regard.commands.streams import chunked, input_lines, refuse_loss, to_json, write_lines, writing
 from regard.data.treebank import outermost, read_treebank
 from regard.errors import DataError, DecodingError
 from regard.evaluation.parses import score_parses, tagged_as
@@ -93,7 +93,7 @@ def score_gold(model: Path, request: ParseRequest, gold: Path) -> None:
     seconds = time.perf_counter() - began
     scores = score_parses(trees, parsed)
     if request.output:
-        write_atomically(request.output, "".join(f"{write_tree(tree)}\n" for tree in tagged_as(trees, parsed)))
+        write_lines(request.output, map(write_tree, tagged_as(trees, parsed)))
     if request.as_json or request.form == "json":
         sys.stdout.write(to_json({**scores.to_json(), "seconds": round(seconds, 3)}) + "\n")
         return

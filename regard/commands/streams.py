@@ -78,6 +78,14 @@ def writing(path: Path | None) -> Iterator[IO[str]]:
             fresh.unlink()
 
 
+def write_lines(path: Path, lines: Iterable[str]) -> None:
+    """What took long to make, as `writing` does it; a folder that is missing is made."""
+    with suppress(OSError):  # said when the file is opened
+        path.parent.mkdir(parents=True, exist_ok=True)
+    with writing(path) as out:
+        out.writelines(f"{line}\n" for line in lines)
+
+
 def packing(path: Path, file: BinaryIO) -> TextIOWrapper:
     """Text into the open file, packed as the name says: readers go by it."""
     match path.suffix:

@@ -22,7 +22,6 @@ from regard.tasks.classify import Classes, Classification, Reading, Texts
 from regard.tasks.translate import Vocabularies
 from regard.text.learn import learn
 from regard.training.events import Finished
-from regard.training.options import TrainingOptions
 
 FEWEST = {False: 3, True: 5}  # tokens of a frame with one token of each text
 
@@ -51,7 +50,7 @@ class ClassifyJob:
         data = recipe.data
         return load_labelled(data.labelled, data.valid_size, data.bad_lines, recipe.training.seed)
 
-    def choose(self, loaded: LoadedLabelled, name: str, training: TrainingOptions) -> Tree:  # noqa: ARG002
+    def choose(self, loaded: LoadedLabelled, name: str, asked: Recipe) -> Tree:  # noqa: ARG002
         return choose_classifier(sum(len(corpus.examples) for corpus in loaded.corpora))
 
     def learn(self, recipe: Recipe, loaded: LoadedLabelled) -> Vocabularies:

@@ -15,7 +15,6 @@ from regard.tasks.denoise import Corruption, Denoising
 from regard.tasks.options import DenoiseOptions
 from regard.tasks.translate import Vocabularies
 from regard.training.events import Finished
-from regard.training.options import TrainingOptions
 
 
 class DenoiseJob(PlainTextJob):
@@ -26,7 +25,7 @@ class DenoiseJob(PlainTextJob):
         refuse_noise(recipe, "denoise, which leaves out tokens anyway")
         refuse_impossible(recipe)
 
-    def choose(self, loaded: LoadedTexts, name: str, training: TrainingOptions) -> Tree:  # noqa: ARG002
+    def choose(self, loaded: LoadedTexts, name: str, asked: Recipe) -> Tree:  # noqa: ARG002
         return choose_denoiser(sum(map(len, loaded.training)), name)
 
     def prepare(self, recipe: Recipe, loaded: LoadedTexts, lexicon: Vocabularies) -> Prepared:

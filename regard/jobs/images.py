@@ -17,7 +17,6 @@ from regard.recipe.recipe import Recipe, Tree
 from regard.recipe.seeing import fresh_image_classifier, vit
 from regard.tasks.images import ImageClassification, Variety
 from regard.training.events import Finished
-from regard.training.options import TrainingOptions
 
 OF_TEXT = ("rdrop", "source_word_dropout", "target_word_dropout")  # losses that read tokens
 CONFUSIONS = 5  # that a card names
@@ -40,7 +39,7 @@ class ImageJob:
     def load(self, recipe: Recipe) -> LoadedImages:
         return load_images(images_of(recipe), recipe.data.valid_size, recipe.training.seed)
 
-    def choose(self, loaded: LoadedImages, name: str, training: TrainingOptions) -> Tree:  # noqa: ARG002
+    def choose(self, loaded: LoadedImages, name: str, asked: Recipe) -> Tree:  # noqa: ARG002
         images, _, rows, columns = loaded.training.pixels.shape
         return choose_image_classifier(images, (rows, columns))
 

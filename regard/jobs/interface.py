@@ -13,7 +13,6 @@ from regard.recipe.folder import Lexicon
 from regard.recipe.recipe import Recipe, Tree
 from regard.tasks.interface import Task
 from regard.training.events import Finished
-from regard.training.options import TrainingOptions
 
 L = TypeVar("L", bound=Lexicon)
 D = TypeVar("D")  # what a job reads from disk
@@ -58,10 +57,10 @@ class Job(Protocol[D, L]):
         """What is learned from, and what is validated with."""
         ...
 
-    def choose(self, loaded: D, name: str, training: TrainingOptions) -> Tree:
-        """A recipe tree that fits this much data and so long a training, for someone who gave none.
+    def choose(self, loaded: D, name: str, asked: Recipe) -> Tree:
+        """A recipe tree that fits this much data, for someone who gave none.
 
-        `name` is a preset or a kind of model.
+        `name` is a preset or a kind of model; `asked` is what was asked for besides, such as the length of the run.
         """
         ...
 

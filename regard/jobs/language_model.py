@@ -15,7 +15,6 @@ from regard.tasks.language_model import HeldOut, LanguageModelling, Rows
 from regard.tasks.options import LanguageModelOptions
 from regard.tasks.translate import Vocabularies
 from regard.training.events import Finished
-from regard.training.options import TrainingOptions
 
 EPOCHS = {"packed": packed_epoch, "cropped": cropped_epoch}
 
@@ -27,7 +26,7 @@ class LanguageModelJob(PlainTextJob):
         refuse_two_vocabularies(recipe)
         refuse_impossible(recipe)
 
-    def choose(self, loaded: LoadedTexts, name: str, training: TrainingOptions) -> Tree:  # noqa: ARG002
+    def choose(self, loaded: LoadedTexts, name: str, asked: Recipe) -> Tree:  # noqa: ARG002
         return choose_language_model(sum(map(len, loaded.training)))
 
     def prepare(self, recipe: Recipe, loaded: LoadedTexts, lexicon: Vocabularies) -> Prepared:

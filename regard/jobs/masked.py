@@ -17,7 +17,6 @@ from regard.tasks.masked import Hiding, MaskedLanguageModelling
 from regard.tasks.options import MaskedOptions
 from regard.tasks.translate import Vocabularies
 from regard.training.events import Finished
-from regard.training.options import TrainingOptions
 
 
 class MaskedJob(PlainTextJob):
@@ -29,7 +28,7 @@ class MaskedJob(PlainTextJob):
         with weights_refused(), torch.device("meta"):
             build_masked(bert(recipe), 5, seed=0)
 
-    def choose(self, loaded: LoadedTexts, name: str, training: TrainingOptions) -> Tree:  # noqa: ARG002
+    def choose(self, loaded: LoadedTexts, name: str, asked: Recipe) -> Tree:  # noqa: ARG002
         return choose_masked(sum(map(len, loaded.training)))
 
     def prepare(self, recipe: Recipe, loaded: LoadedTexts, lexicon: Vocabularies) -> Prepared:

@@ -27,7 +27,6 @@ from regard.text.special import UNK
 from regard.text.symbols import Symbols
 from regard.text.tokeniser import Tokeniser
 from regard.training.events import Finished
-from regard.training.options import TrainingOptions
 
 
 class ParseJob:
@@ -41,7 +40,7 @@ class ParseJob:
     def load(self, recipe: Recipe) -> LoadedTrees:
         return load_trees(recipe.data.trees, recipe.data.valid_size, recipe.training.seed)
 
-    def choose(self, loaded: LoadedTrees, name: str, training: TrainingOptions) -> RecipeTree:  # noqa: ARG002
+    def choose(self, loaded: LoadedTrees, name: str, asked: Recipe) -> RecipeTree:  # noqa: ARG002
         return choose_parser(len(loaded.training), name)
 
     def learn(self, recipe: Recipe, loaded: LoadedTrees) -> Vocabularies:

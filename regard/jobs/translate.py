@@ -28,7 +28,6 @@ from regard.tasks.guiding import refuse_unteachable
 from regard.tasks.translate import TrainingSet, Translation, Validation, Vocabularies
 from regard.text.learn import TRANSLATED, learn
 from regard.training.events import Finished
-from regard.training.options import TrainingOptions
 
 BLEU_SENTENCES = 200  # of the validation set, translated greedily at each validation
 
@@ -42,8 +41,8 @@ class TranslateJob:
     def load(self, recipe: Recipe) -> Loaded:
         return load_corpora(recipe.data, recipe.training.seed)
 
-    def choose(self, loaded: Loaded, name: str, training: TrainingOptions) -> Tree:
-        return choose([pair for corpus in loaded.corpora for pair in corpus.pairs], name, training)
+    def choose(self, loaded: Loaded, name: str, asked: Recipe) -> Tree:
+        return choose([pair for corpus in loaded.corpora for pair in corpus.pairs], name, asked)
 
     def learn(self, recipe: Recipe, loaded: Loaded) -> Vocabularies:
         return learn_vocabularies(recipe, loaded.corpora)

@@ -6,45 +6,55 @@ from dataclasses import replace
 
 from regard.data.pairs import Pair
 from regard.recipe.lineup import Size
+from regard.recipe.recipe import Recipe
 from regard.text.characters import count_characters
 from regard.text.learn import TRANSLATED, merges
-from regard.training.options import TrainingOptions
+from regard.text.options import TextOptions
 
 FLOPS = 1e11  # a second, of an ordinary machine of two cores at training; results/bench.md has twice that of a good one
-CHARACTERS = 4  # of a token
+CHARACTERS = 4  # of a subword
+NO_SUBWORDS = ("characters", "bytes")
 ENOUGH = 4.0  # tokens, of both sides, that a size must see for each of its weights to be worth its time
 BY_HEART = 10.0  # times through a text from which on a model has to be kept from learning it by heart
 LIGHT = 0.1  # dropout until then; afterwards that of the size that would fit the text
 
 
-def affordable(sizes: Sequence[Size], pairs: Sequence[Pair], training: TrainingOptions) -> Size:
-    """Of `sizes`, smallest first, the one for this text and this length of training, with the dropout for it.
+def affordable(sizes: Sequence[Size], pairs: Sequence[Pair], asked: Recipe) -> Size:
+    """Of `sizes`, smallest first, the one for this text and a run of this length, with the dropout for it.
 
     A model of w weights that computes C FLOPs sees C / 3w tokens, half of them targets at 6w each. On Multi30k and on
     Tatoeba the same six or seven minutes of two cores gave width 192 far more than width 256, which saw 0.15 tokens for
     each weight in them (docs/quality.md); where larger ones begin to pay is a guess. Without a budget the largest.
     """
     counts = count_characters(text for pair in pairs for text in (pair.source, pair.target))
-    size = next((size for size in reversed(sizes) if worthwhile(size, counts, training)), sizes[0])
-    tokens = counts.total() / 2 / CHARACTERS + len(pairs)  # each target has an end, too
-    often = passes(size, counts, tokens, training) >= BY_HEART
+    letters = 1 if asked.text.kind in NO_SUBWORDS else CHARACTERS
+    tokens = counts.total() / 2 / letters + len(pairs)  # each target has an end, too
+
+    def weigh(size: Size) -> float:
+        return weights(size, counts, asked.text)
+
+    size = next((size for size in reversed(sizes) if worthwhile(weigh(size), asked.training.budget)), sizes[0])
+    often = passes(size, weigh(size), tokens, asked) >= BY_HEART
     return replace(size, dropout=min(sizes[-1].dropout, 1.0 if often else LIGHT))
 
 
-def worthwhile(size: Size, counts: Counter[str], training: TrainingOptions) -> bool:
-    return training.budget is None or training.budget * FLOPS / (3 * weights(size, counts) ** 2) >= ENOUGH
+def worthwhile(weights: float, budget: float | None) -> bool:
+    return budget is None or budget * FLOPS / (3 * weights**2) >= ENOUGH
 
 
-def passes(size: Size, counts: Counter[str], tokens: float, training: TrainingOptions) -> float:
+def passes(size: Size, weights: float, tokens: float, asked: Recipe) -> float:
     """How often such a run goes through a text of so many target tokens: exact for epochs, else an estimate."""
+    training, data = asked.training, asked.data
     if training.budget is not None:
-        return training.budget * FLOPS / (6 * weights(size, counts) * tokens)
+        return training.budget * FLOPS / (6 * weights * tokens)
     if training.steps is not None:
-        return training.steps * size.batch_tokens / tokens
+        batch = data.batch_tokens if "batch_tokens" in data.model_fields_set else size.batch_tokens
+        return training.steps * training.accumulate * batch / tokens
     return training.epochs or size.epochs
 
 
-def weights(size: Size, counts: Counter[str]) -> float:
+def weights(size: Size, counts: Counter[str], text: TextOptions) -> float:
     """4d² for attention, 2df for the network of a layer, 4d² more where the decoder looks at the encoder; one table."""
     layer = 12 * size.width**2 + 4 * size.width * size.feedforward
-    return float(size.layers * layer + merges(counts, TRANSLATED) * size.width)
+    words = 0 if text.kind in NO_SUBWORDS else text.size or merges(counts, TRANSLATED)
+    return float(size.layers * layer + words * size.width)

@@ -29,7 +29,6 @@ from regard.training.tensors import check_match, fill, finite, read_tensors, wei
 
 WEIGHTS, RECIPE, CARD, LOG, DATA = "model.safetensors", "recipe.yaml", "README.md", "training.jsonl", "data.json"
 SHORTLIST, FILM, REPORT = "shortlist.safetensors", "film.jsonl", "report.html"
-RETIRED = {"loss": ("rdrop_from",), "training": ("dropout_epochs",)}  # keys that recipes had once, section by section
 COMMANDS = {  # what uses a model of each task
     "translate": "translate",
     "language-model": "generate",
@@ -66,13 +65,8 @@ def write_recipe(folder: Path, recipe: Recipe, lexicon: Lexicon) -> None:
 
 
 def read_recipe(folder: Path) -> Recipe:
-    """A retired key that was 0, as it was unless somebody asked, changed nothing and is passed over."""
     try:
-        tree = read_tree(folder / RECIPE)
-        for section, names in RETIRED.items():
-            if isinstance(found := tree.get(section), dict):
-                tree[section] = {key: value for key, value in found.items() if key not in names or value != 0}
-        return parse(tree, str(folder / RECIPE))
+        return parse(read_tree(folder / RECIPE), str(folder / RECIPE))
     except RecipeError as error:
         raise ModelFormatError(str(error)) from None
 

@@ -3,12 +3,12 @@
 import difflib
 from collections.abc import Sequence
 
+from regard.data.options import DataOptions
 from regard.data.pairs import Pair
 from regard.errors import RecipeError
 from regard.recipe.affordable import affordable
 from regard.recipe.lineup import LINEUP, OF_A_KIND, Preset, Size, Tree
-from regard.recipe.recipe import overlay
-from regard.training.options import TrainingOptions
+from regard.recipe.recipe import Recipe, overlay
 
 SIZES = {  # by the number of pairs that stays below
     5_000: Size(
@@ -27,10 +27,10 @@ LARGE = Size(
 )
 
 
-def choose(pairs: Sequence[Pair], name: str, training: TrainingOptions | None = None) -> Tree:
+def choose(pairs: Sequence[Pair], name: str, asked: Recipe | None = None) -> Tree:
     """A recipe tree (without its data files) that fits this much text, on a CPU; `name` is a preset or a kind of model.
 
-    `training` says how long it is to be; a short run gets a smaller model with less dropout.
+    `asked` says how long the run is to be and how text is cut; a short run gets a smaller model with less dropout.
 
     Small corpora want small models and many updates. On Multi30k (29,000 pairs) rotary positions and Muon each lowered
     the validation loss for the same minutes; the moving average of weights stands in for choosing a checkpoint. There
@@ -40,7 +40,7 @@ def choose(pairs: Sequence[Pair], name: str, training: TrainingOptions | None = 
     """
     up_to = [size for limit, size in SIZES.items() if limit <= len(pairs)] + [size_for(len(pairs))]
     sizes = up_to[1:] or up_to  # the smallest of all is for the smallest texts alone
-    size = affordable(sizes, pairs, training or TrainingOptions())
+    size = affordable(sizes, pairs, asked or Recipe(data=DataOptions()))
     return overlay(of_the_lineup(name, size), {"training": {"rest_rate": named(name).rest}})
 
 

@@ -29,6 +29,7 @@ from regard.training.options import TrainingOptions
 
 Tree = dict[str, Any]
 SHOWN = 3  # problems of one recipe that a line names
+RETIRED = {"loss": ("rdrop_from",), "training": ("dropout_epochs",)}  # keys that recipes had once, section by section
 MODELS = {  # which kinds of model can learn a task; the first if a recipe does not say
     "translate": ("transformer", "recurrent", "bytenet", "convs2s"),
     "language-model": ("gpt",),
@@ -112,7 +113,10 @@ def learned_positions(model: ModelOptions) -> int | None:
 
 
 def read_tree(path: Path) -> Tree:
-    """The YAML file as plain data; a recipe is a mapping of sections."""
+    """The YAML file as plain data; a recipe is a mapping of sections.
+
+    A retired key that is 0, as it was unless somebody asked, changed nothing and is passed over.
+    """
     try:
         tree = yaml.safe_load(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -123,6 +127,9 @@ def read_tree(path: Path) -> Tree:
         raise RecipeError(f"{path}: not YAML ({' '.join(str(error).split())})") from None
     if not isinstance(tree, dict) or not all(isinstance(key, str) for key in tree):
         raise RecipeError(f"{path}: found {reprlib.repr(tree):.80}, expected sections such as 'data:' and 'model:'")
+    for section, names in RETIRED.items():
+        if isinstance(found := tree.get(section), dict):
+            tree[section] = {key: value for key, value in found.items() if key not in names or value != 0}
     return tree
 
 

@@ -18,7 +18,7 @@ from regard.jobs.translate import learn_vocabularies
 from regard.models.interface import SequenceToSequence
 from regard.recipe.folder import fresh_model
 from regard.recipe.presets import choose
-from regard.recipe.recipe import overlay, parse, with_settings
+from regard.recipe.recipe import Recipe, overlay, parse, with_settings
 from regard.studies.report import Report, TestSet, by_name, how, overview, row_figures
 from regard.studies.rows import Plan, Result, Row, corpora
 from regard.tasks.translate import Batch, Vocabularies, collate
@@ -87,8 +87,9 @@ def slope(curve: Mapping[int, float]) -> float:
 
 @dataclass(frozen=True)
 class Prepared:
-    """The text and its vocabulary, once for all models."""
+    """The text and its vocabulary, once for all models; `asked` is the recipe of all rows but for the model."""
 
+    asked: Recipe
     pairs: list[Pair]
     validation: list[Pair]
     vocabularies: Vocabularies
@@ -97,7 +98,7 @@ class Prepared:
 def prepare(plan: Plan) -> Prepared:
     recipe, loaded = corpora(plan)
     words = learn_vocabularies(recipe, loaded.corpora)
-    return Prepared([pair for corpus in loaded.corpora for pair in corpus.pairs], loaded.validation, words)
+    return Prepared(recipe, [pair for corpus in loaded.corpora for pair in corpus.pairs], loaded.validation, words)
 
 
 def rows(plan: Plan) -> Sequence[Row]:
@@ -110,7 +111,7 @@ def rows(plan: Plan) -> Sequence[Row]:
 
 def fresh(row: Row, plan: Plan, text: Prepared) -> SequenceToSequence:
     """The row's model before its first step, sized for the text as a training run would size it."""
-    tree = overlay(choose(text.pairs, row.preset), {"training": {"seed": plan.seed}})
+    tree = overlay(choose(text.pairs, row.preset, text.asked), {"training": {"seed": plan.seed}})
     recipe = parse(with_settings(tree, (*plan.settings, *row.settings)), "study")
     return fresh_model(recipe, text.vocabularies)
 

@@ -5,20 +5,22 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from regard.data.corpus import Loaded
 from regard.data.pairs import Pair
 from regard.errors import RecipeError
 from regard.explaining.bars import Bar
 from regard.explaining.study_page import Bars, Contents, Table
+from regard.jobs.translate import learn_vocabularies
 from regard.recipe.models import TransformerOptions
 from regard.recipe.presets import choose
 from regard.recipe.recipe import Recipe, Tree, overlay, parse, with_settings
 from regard.studies.report import Report, TestSet, by_name, equal, row_figures
 from regard.studies.rows import Plan, Result, Row, corpora
 from regard.text.characters import count_characters
-from regard.text.learn import TRANSLATED, choose_size, merges
+from regard.text.learn import TRANSLATED, choose_size
 from regard.text.options import TextOptions
 
-BASE = "base"
+BASE, VOCABULARY = "base", "vocabulary"
 PRESET: Final = "transformer"
 NOISE = 1.0  # BLEU by which two runs of one recipe may differ on a thousand sentences
 SUBWORDS = ("bpe", "unigram")
@@ -27,7 +29,7 @@ Settings = tuple[str, ...]
 
 SAID = {  # of a row by its name, which may end in the number that it has instead
     BASE: "what this much text gets by default",
-    "vocabulary": "another number of subwords",
+    VOCABULARY: "another number of subwords",
     "sinusoids": "added positions instead of rotary ones",
     "wider": "a third more width",
     "narrower": "two thirds of the width, a third of the feed-forward width, a layer more",
@@ -48,11 +50,22 @@ SAID = {  # of a row by its name, which may end in the number that it has instea
 
 
 def rows(plan: Plan) -> tuple[Row, ...]:
-    """The default for this much text, and its levers."""
+    """The default for this much text, and its levers; a vocabulary that cannot be learned from it is left out."""
     recipe, loaded = corpora(plan)
     pairs = [pair for corpus in loaded.corpora for pair in corpus.pairs]
-    tree = overlay(choose(pairs, PRESET, recipe.training), {"text": recipe.text.model_dump()})
-    return fitting(with_settings(tree, plan.settings), pairs)
+    tree = overlay(choose(pairs, PRESET, recipe), {"text": recipe.text.model_dump()})
+    found = fitting(with_settings(tree, plan.settings), pairs)
+    return tuple(row for row in found if not row.name.startswith(VOCABULARY) or learnable(row, recipe, loaded))
+
+
+def learnable(row: Row, recipe: Recipe, loaded: Loaded) -> bool:
+    """Whether the text is long enough for so many subwords: known now, not when the row's turn comes."""
+    tree = with_settings(recipe.model_dump(mode="json"), row.settings)
+    try:
+        learn_vocabularies(parse(tree, "study"), loaded.corpora)
+    except RecipeError:
+        return False
+    return True
 
 
 def fitting(tree: Tree, pairs: Sequence[Pair]) -> tuple[Row, ...]:
@@ -73,14 +86,14 @@ def vocabularies(text: TextOptions, pairs: Sequence[Pair]) -> dict[str, Settings
         return {}
     counts: Counter[str] = count_characters([side for pair in pairs for side in (pair.source, pair.target)])
     size = text.size or choose_size(counts, text.byte_fallback, TRANSLATED)
-    pieces = merges(counts, TRANSLATED)
+    pieces = max(0, size - choose_size(counts, text.byte_fallback, pieces=0))
     sizes = (rounded_off(size - pieces // 2), rounded_off(2 * size))
-    return {f"vocabulary-{size}": (f"text.size={size}",) for size in sizes}
+    return {f"{VOCABULARY}-{size}": (f"text.size={size}",) for size in sizes}
 
 
 def rounded_off(size: int) -> int:
-    """A round number that is near: to the next 1,000, where that is not too coarse."""
-    step = 1000 if size >= 1500 else 100
+    """A round number that is near: to the next 1,000, of less than 1,500 to the next 100, of less than 150 to 10."""
+    step = next((step for step in (1000, 100, 10) if size >= 1.5 * step), 1)
     return step * round(size / step)
 
 

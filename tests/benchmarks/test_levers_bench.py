@@ -1,13 +1,12 @@
 """Levers that are more than one run: who is asked what, what is subtracted from what, what is kept."""
 
 import json
+from dataclasses import replace
 
 import pytest
 from typed_commands import Typed
 
 from benchmarks import levers, quality
-from regard.data.pairs import Pair
-from regard.recipe.presets import choose
 from regard.recipe.recipe import parse, read_tree
 
 
@@ -49,17 +48,24 @@ def test_the_most_agreed_is_compared_with_the_best_of_a_beam(bench, monkeypatch)
     assert gains == [0.5, -1.0]
 
 
-def test_made_up_sources_stand_beside_the_pairs_in_the_recipe_of_two_files(bench, monkeypatch):
+@pytest.mark.parametrize(("budget", "dropout"), [("12m", 0.1), ("30m", 0.2)])
+def test_made_up_sources_stand_beside_the_pairs_in_the_recipe_of_two_files(
+    bench, monkeypatch, tmp_path, budget, dropout
+):
+    """The one that as many files would be given for as long a run: it is what the other model had."""
     regard = typed(monkeypatch, {}, *answers(41.0, 40.0))
-    found = levers.backtranslated(bench)
+    there = quality.plain("multi30k-en-de", tmp_path, budget)
+    found = levers.backtranslated(replace(bench, there=there))
     assert found["learned from made-up sources too: gain"] == 1.0
     (made,) = asked(regard, "backtranslate")
     assert "multi30k-de-en" in made[1]
     assert made[made.index("--input") + 1].endswith("train.de.gz")
     written = parse(read_tree(bench.work / "backtranslated" / "recipe.yaml"), "written")
     assert [corpus.tsv is None for corpus in written.data.corpora] == [True, False]
-    alone = parse({**choose([Pair("a", "b")] * 29_000, "transformer"), "data": written.data.model_dump()}, "alone")
-    assert (written.model, written.training) == (alone.model, alone.training)
+    expected = parse(read_tree(quality.ROOT / "recipes" / "multi30k-en-de.yaml"), "expected")  # of half an hour
+    assert written.model == expected.model.model_copy(update={"dropout": dropout})
+    unlike = {"budget": None, "epochs": written.training.epochs}  # how long, the command says
+    assert written.training == expected.training.model_copy(update=unlike)
 
 
 def test_a_student_of_the_same_kind_learns_from_the_pairs_and_from_its_teacher(bench, monkeypatch):

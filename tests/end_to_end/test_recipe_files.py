@@ -139,7 +139,7 @@ def test_a_recipe_is_what_two_files_alone_would_give(name):
     """In the time that the recipe has."""
     pairs, letters, preset, settings = CHOSEN[name]
     written = parse(read_tree(ROOT / "recipes" / f"{name}.yaml"), name)
-    chosen = choose([Pair("a" * letters, "b" * letters)] * pairs, preset, written.training)
+    chosen = choose([Pair("a" * letters, "b" * letters)] * pairs, preset, written)
     alone = parse(with_settings(chosen, settings), "preset")
     length = {"budget": None, "epochs": alone.training.epochs}
     given = {"training": written.training.model_copy(update=length), "data": alone.data}

@@ -19,7 +19,7 @@ from regard.recipe.recipe import MODELS, overlay, parse
 from regard.request import Request
 from regard.run import foreseen
 from regard.tasks.guiding import refuse_unteachable
-from regard.training.options import TrainingOptions
+from regard.text.options import TextOptions
 
 DATA = {"data": {"corpora": [{"tsv": "x"}]}}
 COUNTS = [1, 4_999, 5_000, 50_000, 100_000, 300_000, 1_000_000]
@@ -130,9 +130,11 @@ def test_a_length_that_was_asked_for_takes_the_place_of_the_presets(asked):
 LINE = "a man in a blue shirt is standing on a ladder cleaning a window "  # 64 characters
 
 
-def sized(count, **length):
-    pairs = [Pair(LINE, LINE)] * count
-    return parse(overlay(choose(pairs, "transformer", TrainingOptions(**length)), DATA), "here").model
+def sized(count, *, text=None, batch=None, **length):
+    """The model for so many lines; batches of a size that was asked for are in the recipe, others are not."""
+    data = DATA["data"] | ({"batch_tokens": batch} if batch else {})
+    asked = parse({"data": data, "text": text or {}, "training": length}, "asked")
+    return parse(overlay(choose([Pair(LINE, LINE)] * count, "transformer", asked), DATA), "here").model
 
 
 def test_a_short_budget_chooses_a_smaller_model_and_never_the_smallest():
@@ -147,6 +149,10 @@ def test_a_run_of_few_passes_has_little_dropout():
     """29,000 · (64 / 4 + 1) = 493,000 target tokens are a pass, in batches of 2,000 some 247 steps."""
     assert sized(29_000, steps=9 * 247).dropout == 0.1
     assert sized(29_000, steps=11 * 247).dropout == 0.2
+    assert sized(29_000, steps=11 * 247, batch=1000).dropout == 0.1
+    assert sized(29_000, steps=6 * 247, batch=4000).dropout == 0.2
+    assert sized(29_000, steps=6 * 247, accumulate=2).dropout == 0.2
+    assert sized(29_000, steps=11 * 247, text={"kind": "characters"}).dropout == 0.1  # 65 tokens instead of 17 a line
     assert sized(29_000, epochs=9.5).dropout == 0.1
     assert sized(29_000, epochs=10).dropout == 0.2
     assert sized(29_000).dropout == 0.2
@@ -160,10 +166,11 @@ def test_a_small_model_for_much_text_has_no_more_dropout_than_the_text_asks_for(
 
 def test_the_weights_of_a_size_are_those_of_the_model():
     """But for biases, norms and the alphabet."""
-    size = size_for(MULTI30K)
+    size, recipe = size_for(MULTI30K), chosen(MULTI30K, "transformer")
     counts = Counter(x=4_000_000)
-    model = build(chosen(MULTI30K, "transformer").model, 7_200, 7_200, shared=True, seed=1)
-    assert weights(size, counts) == pytest.approx(parameters(model), rel=0.01)
+    for text, words in ({}, 7_200), ({"size": 3_000}, 3_000), ({"kind": "bytes"}, 0):
+        model = build(recipe.model, words + 5, words + 5, shared=True, seed=1)
+        assert weights(size, counts, TextOptions(**text)) == pytest.approx(parameters(model), rel=0.01)
 
 
 def test_transformers_that_translate_give_their_tables_of_words_a_rate_of_their_own():

@@ -93,6 +93,15 @@ def test_a_file_that_is_no_recipe_is_refused(tmp_path):
         read_tree(tmp_path / "r.yaml")
 
 
+def test_a_retired_key_that_changed_nothing_is_passed_over(tmp_path):
+    """Recipes of earlier models have every default written out."""
+    path = tmp_path / "r.yaml"
+    path.write_text("loss: {rdrop_from: 0, rdrop: 5}\ntraining: {dropout_epochs: 0.0}\n")
+    assert read_tree(path) == {"loss": {"rdrop": 5}, "training": {}}
+    path.write_text("loss: {rdrop_from: 2}\n")
+    assert read_tree(path) == {"loss": {"rdrop_from": 2}}  # for `parse` to refuse
+
+
 def test_a_misspelt_family_is_answered_with_the_nearest():
     assert message({**DATA, "model": {"kind": "transfomer"}}).endswith("did you mean 'transformer'?")
 

@@ -7,9 +7,12 @@ import torch
 
 from regard.data.pairs import Pair
 from regard.errors import DataError
+from regard.models.interface import parameters
 from regard.recipe.build import build
 from regard.recipe.models import RecurrentOptions, TransformerOptions
-from regard.studies.gradients import by_distance, distances, gradient_norms, measure, slope
+from regard.recipe.recipe import parse
+from regard.studies.gradients import Prepared, by_distance, distances, fresh, gradient_norms, measure, slope
+from regard.studies.rows import MULTI30K, Plan, Row
 from regard.tasks.translate import Vocabularies, collate
 from regard.text.characters import Characters
 
@@ -49,6 +52,18 @@ def test_a_norm_is_that_of_the_change_of_the_loss_with_one_embedding(name):
                 table.weight[word, i] -= sign * step
         differences.append((ends[0] - ends[1]) / (2 * step))
     assert norms[row, position].item() == pytest.approx(math.hypot(*differences), rel=1e-5)
+
+
+def test_a_fresh_model_is_as_large_as_the_one_that_is_trained():
+    """For so much text and so little time that its size follows from the time."""
+    plan = Plan(MULTI30K, budget="8m")
+    asked = parse({"data": {}, "training": {"budget": plan.budget}}, "asked")
+    words = Vocabularies(Characters("ab"), Characters("ab"))
+    pairs = [Pair("a" * 40, "b" * 40)] * 100_000
+    model = fresh(Row("transformer", "transformer"), plan, Prepared(asked, pairs, [], words))
+    sizes = {"width": 192, "heads": 4, "feedforward": 768, "encoder_layers": 3, "decoder_layers": 3}
+    trained = build(TransformerOptions(**sizes, positions="rotary"), 6, 6, shared=True, seed=1)
+    assert parameters(model) == parameters(trained)
 
 
 def test_padding_has_no_gradient_and_changes_none():

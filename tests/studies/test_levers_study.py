@@ -1,6 +1,7 @@
 """What lifts quality: one thing at a time, judged by the dev set."""
 
 import json
+import random
 
 import pytest
 import torch
@@ -13,7 +14,8 @@ from regard.recipe.presets import choose
 from regard.recipe.recipe import parse, with_settings
 from regard.studies import levers
 from regard.studies.report import TestSet, write_report
-from regard.studies.rows import MULTI30K, Plan
+from regard.studies.rows import MULTI30K, Plan, Texts
+from regard.text.options import TextOptions
 
 TEST = TestSet(["a"], ["a"])
 
@@ -52,15 +54,39 @@ def test_a_lever_is_what_it_says_for_any_amount_of_text(pairs):
     assert rates == [pytest.approx(base.training.learning_rate / 2)]
     batches = [one.data.batch_tokens for name, one in found.items() if name.startswith("batch-")]
     assert batches == [base.data.batch_tokens // 2, 2 * base.data.batch_tokens]
-    smaller, larger = (one.text.size for name, one in found.items() if name.startswith("vocabulary-"))
-    assert smaller < larger
     assert sorted(one.model.dropout for name, one in found.items() if name.startswith("dropout-")) == pytest.approx(
         [base.model.dropout - 0.1, base.model.dropout + 0.1]
     )
 
 
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [
+        ({}, (4_000, 15_000)),  # 4 special, 256 bytes, 7 characters, a blank once more, 7,200 pieces of more: 7,468
+        ({"size": 2_000}, (1_100, 4_000)),  # 1,732 pieces, of which half are left out
+        ({"size": 300}, (300, 600)),  # 32 pieces: the same as the base, and left out there
+        ({"byte_fallback": False, "size": 51}, (30, 100)),  # without bytes 39 pieces; 32 is near 30
+    ],
+)
+def test_vocabularies_are_twice_as_large_and_have_half_the_pieces(asked, expected):
+    pairs = [Pair("abc " * 10_000, "def " * 10_000)] * 50
+    found = levers.vocabularies(TextOptions(**asked), pairs)
+    assert found == {f"vocabulary-{size}": (f"text.size={size}",) for size in expected}
+
+
+@pytest.mark.parametrize(("words", "there"), [(30, [600]), (2_000, [600, 2_000])])
+def test_a_vocabulary_that_the_text_is_too_short_for_is_no_row(tmp_path, words, there):
+    """Thirty words have not two thousand pieces: said before the first row is trained."""
+    drawn = random.Random(1)
+    lines = ["".join(drawn.choices("abcdefgh", k=8)) for _ in range(words)]
+    (tmp_path / "text").write_text("".join(f"{line}\n" for line in lines))
+    plan = Plan(Texts(*[tmp_path / "text"] * 6), settings=("text.size=1000",))
+    found = [row.settings[0] for row in levers.rows(plan) if row.name.startswith("vocabulary-")]
+    assert found == [f"text.size={size}" for size in there]
+
+
 def test_the_rows_of_thirty_thousand_pairs_have_the_numbers_of_the_published_figures():
-    """The names that results/study-levers.md has."""
+    """The names that results/study-levers.md has, but for its vocabularies; for a run as long as the text asks for."""
     found = recipes(tree_of(29_000), 29_000)
     assert {"dropout-0.1", "dropout-0.3", "rate-0.003", "batch-1000", "batch-4000", "wider", "deep-shallow"} <= set(
         found
