@@ -9,11 +9,10 @@ from regard.recipe.lineup import Size
 from regard.recipe.recipe import Recipe
 from regard.text.characters import count_characters
 from regard.text.learn import TRANSLATED, merges
-from regard.text.options import TextOptions
+from regard.text.options import LETTERS, TextOptions
 
 FLOPS = 1e11  # a second, of an ordinary machine of two cores at training; results/bench.md has twice that of a good one
 CHARACTERS = 4  # of a subword
-NO_SUBWORDS = ("characters", "bytes")
 ENOUGH = 4.0  # tokens, of both sides, that a size must see for each of its weights to be worth its time
 BY_HEART = 10.0  # times through a text from which on a model has to be kept from learning it by heart
 LIGHT = 0.1  # dropout until then; afterwards that of the size that would fit the text
@@ -27,7 +26,7 @@ def affordable(sizes: Sequence[Size], pairs: Sequence[Pair], asked: Recipe) -> S
     each weight in them (docs/quality.md); where larger ones begin to pay is a guess. Without a budget the largest.
     """
     counts = count_characters(text for pair in pairs for text in (pair.source, pair.target))
-    letters = 1 if asked.text.kind in NO_SUBWORDS else CHARACTERS
+    letters = 1 if asked.text.kind in LETTERS else CHARACTERS
     tokens = counts.total() / 2 / letters + len(pairs)  # each target has an end, too
 
     def weigh(size: Size) -> float:
@@ -56,5 +55,5 @@ def passes(size: Size, weights: float, tokens: float, asked: Recipe) -> float:
 def weights(size: Size, counts: Counter[str], text: TextOptions) -> float:
     """4d² for attention, 2df for the network of a layer, 4d² more where the decoder looks at the encoder; one table."""
     layer = 12 * size.width**2 + 4 * size.width * size.feedforward
-    words = 0 if text.kind in NO_SUBWORDS else text.size or merges(counts, TRANSLATED)
+    words = 0 if text.kind in LETTERS else text.size or merges(counts, TRANSLATED)
     return float(size.layers * layer + words * size.width)

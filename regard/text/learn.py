@@ -13,7 +13,7 @@ from regard.errors import DataError, RecipeError
 from regard.text.bytes import SIZE as BYTES_SIZE
 from regard.text.bytes import Bytes
 from regard.text.characters import Characters, by_frequency, count_characters
-from regard.text.options import TextOptions
+from regard.text.options import LETTERS, TextOptions
 from regard.text.special import BOS, EOS, NAMES, PAD, UNK, sentinel
 from regard.text.subwords import Subwords
 from regard.text.tokeniser import Tokeniser
@@ -34,7 +34,7 @@ def learn(lines: Sequence[str], options: TextOptions, seed: int, pieces: int = R
 
     `pieces` are those of `choose_size`, where no size is asked for.
     """
-    if options.sentinels and options.kind in ("bytes", "characters"):
+    if options.sentinels and options.kind in LETTERS:
         raise RecipeError(f"text.sentinels: {options.sentinels}, but {options.kind} have none; use bpe or unigram")
     match options.kind:
         case "bytes":

@@ -6,6 +6,8 @@ from pydantic import Field
 
 from regard.section import Section
 
+LETTERS = ("characters", "bytes")  # kinds without subwords
+
 
 class TextOptions(Section):
     kind: Literal["bpe", "unigram", "characters", "bytes", "published"] = "bpe"  # published: came with its weights
