@@ -41,7 +41,7 @@ def choose(pairs: Sequence[Pair], name: str, asked: Recipe | None = None) -> Tre
     up_to = [size for limit, size in SIZES.items() if limit <= len(pairs)] + [size_for(len(pairs))]
     sizes = up_to[1:] or up_to  # the smallest of all is for the smallest texts alone
     size = affordable(sizes, pairs, asked or Recipe(data=DataOptions()))
-    return overlay(of_the_lineup(name, size), {"training": {"rest_rate": named(name).rest}})
+    return overlay(of_the_lineup(name, size), {"training": named(name).translating})
 
 
 def size_for(pairs: int) -> Size:
