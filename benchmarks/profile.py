@@ -149,7 +149,7 @@ def watched(speaker: SequenceToSequence) -> Iterator[None]:
 @contextmanager
 def by_modules() -> Iterator[None]:
     """No sub-layer is one call, or its parts could not be told apart."""
-    with patch("regard.native.sublayer.SUITS", False):
+    with patch("regard.native.sublayer.SUITS", False), patch("regard.native.products.PAYS", False):
         yield
 
 

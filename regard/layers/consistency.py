@@ -6,7 +6,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from regard.layers.loss import once, smoothed_cross_entropy
+from regard.layers.loss import once, project, smoothed_cross_entropy
+from regard.native.products import mm
 from regard.native.training import fits, kernels
 
 CHUNK = 256  # rows of each pass whose logits exist at a time
@@ -56,12 +57,12 @@ class ProjectedConsistency(torch.autograd.Function):
         entropy, kl = x.new_zeros(()), x.new_zeros(())
         for start in range(0, len(targets), CHUNK):
             rows, wanted = x[:, start : start + CHUNK].flatten(0, 1), targets[start : start + CHUNK]
-            logits = rows @ weight.mT if bias is None else torch.addmm(bias, rows, weight.mT)
+            logits = project(rows, weight, bias)
             here, apart = differentiate(logits.view(2, len(wanted), -1), wanted, smoothing, agreement)
             entropy += here
             kl += apart
-            dx[:, start : start + CHUNK] = (logits @ weight).view(2, -1, x.shape[-1])
-            dw.addmm_(logits.mT, rows)
+            dx[:, start : start + CHUNK] = mm(logits, weight).view(2, -1, x.shape[-1])
+            mm(logits.mT, rows, out=dw, more=True)
             if db is not None:
                 db += logits.sum(0)
         ctx.gradients = dx, dw, db

@@ -7,6 +7,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from regard.native.products import mm
 from regard.native.training import fits, kernels
 
 
@@ -65,6 +66,13 @@ def once(ctx: Any, scale: Float[Tensor, ""]) -> tuple[Tensor | None, ...]:
     return gradients
 
 
+def project(
+    x: Float[Tensor, "rows d"], weight: Float[Tensor, "vocab d"], bias: Float[Tensor, " vocab"] | None
+) -> Float[Tensor, "rows vocab"]:
+    """x Wᵀ + b, without gradients."""
+    return mm(x, weight.mT) if bias is None else mm(x, weight.mT, out=bias.repeat(len(x), 1), more=True)
+
+
 CHUNK = 512  # rows of logits that exist at a time: they stay in cache, and their memory is used again
 
 
@@ -89,10 +97,10 @@ class ProjectedCrossEntropy(torch.autograd.Function):
         total = x.new_zeros(())
         parts = zip(*(torch.split(part, CHUNK) for part in (x, targets, dx)), strict=True)
         for place, (rows, wanted, dx_rows) in enumerate(parts):
-            logits = rows @ weight.mT if bias is None else torch.addmm(bias, rows, weight.mT)
+            logits = project(rows, weight, bias)
             total += differentiate(logits, wanted, smoothing)
-            torch.mm(logits, weight, out=dx_rows)
-            dw.addmm_(logits.mT, rows, beta=min(place, 1))  # 0: what was there before does not count
+            mm(logits, weight, out=dx_rows)
+            mm(logits.mT, rows, out=dw, more=place > 0)
             if db is not None:
                 db += logits.sum(0)
         ctx.gradients = dx, dw, db

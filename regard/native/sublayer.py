@@ -8,7 +8,6 @@ every one. The layers are the reference, and a test holds the two equal.
 import ctypes
 from collections.abc import Sequence
 from itertools import accumulate
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
@@ -18,22 +17,13 @@ from torch.autograd.function import once_differentiable
 
 from regard.native.attention import NARROW, PAYS, check, layouts, side_by_side
 from regard.native.library import NUMBER, POINTER, REAL, library
+from regard.native.products import sgemm
 from regard.native.training import VALUES
 
 WEIGHTS = 6  # of a sub-layer: gain and shift of its norm, two matrices, each with its bias
 
 
-def torch_sgemm() -> int | None:
-    """Where torch's own matrix product begins, if its library shows it: C then calls the same code as torch.mm."""
-    path = Path(torch.__file__).parent / "lib" / "libtorch_cpu.so"
-    if not path.exists():
-        return None
-    function = getattr(ctypes.CDLL(str(path)), "sgemm_", None)
-    return ctypes.cast(function, ctypes.c_void_p).value if function else None
-
-
-SGEMM = torch_sgemm()
-SUITS = PAYS and SGEMM is not None
+SUITS = PAYS and sgemm() is not None
 
 if library:
     library.chain_forwards.argtypes = [*[POINTER] * 3, NUMBER]
@@ -160,7 +150,7 @@ class Chain(torch.autograd.Function):
         rooms = [[start + 4 * place for place in each] for start, each in zip(starts, places, strict=False)]
         parts = zip(sublayers, outs, inners, rooms, strict=True)
         chain = (Native * len(sublayers))(*(each.native(z, out, inner, mine) for each, out, inner, mine in parts))
-        check(library.chain_forwards(SGEMM, z.data_ptr(), ctypes.addressof(chain), len(chain)))
+        check(library.chain_forwards(sgemm(), z.data_ptr(), ctypes.addressof(chain), len(chain)))
         ctx.save_for_backward(z, room, *inners, *outs[:-1], *inputs)
         ctx.sublayers, ctx.chain = sublayers, chain
         ctx.set_materialize_grads(False)
@@ -192,7 +182,7 @@ class Chain(torch.autograd.Function):
         widest = max(native.wide + native.middle for native in chain)
         room = z.new_empty(z.numel() // z.shape[2] * (4 * z.shape[2] + widest))
         places = pointers(dz, room, g, z)
-        check(library.chain_backwards(SGEMM, *places, ctypes.addressof(chain), count))
+        check(library.chain_backwards(sgemm(), *places, ctypes.addressof(chain), count))
         return dz, None, *found, *of_seen
 
 

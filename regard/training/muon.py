@@ -8,6 +8,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from regard.layers.patches import GridPositions
+from regard.native.products import mm
 from regard.training.adam import Adam
 
 MOMENTUM = 0.95
@@ -18,7 +19,7 @@ QUINTIC = (3.4445, -4.7750, 2.0315)  # coefficients that pull singular values to
 def quintic(gram: Float[Tensor, "m m"]) -> Float[Tensor, "m m"]:
     """p(G) = a + b G + c G²."""
     a, b, c = QUINTIC
-    found = torch.addmm(gram, gram, gram, beta=b, alpha=c)
+    found = mm(c * gram, gram, out=b * gram, more=True)
     found.diagonal().add_(a)
     return found
 
@@ -32,13 +33,13 @@ def orthogonal(matrix: Float[Tensor, "m n"], rounds: int = 5) -> Float[Tensor, "
     """
     x = matrix / (matrix.norm() + 1e-7)
     wide: Tensor = x if x.shape[0] <= x.shape[1] else x.mT  # the product X Xᵀ is then the smaller one
-    gram = wide @ wide.mT
+    gram = mm(wide, wide.mT)
     factor = product = quintic(gram)
     for _ in range(rounds - 1):
-        gram = factor @ (gram @ factor)
+        gram = mm(factor, mm(gram, factor))
         factor = quintic(gram)
-        product = factor @ product
-    wide = product @ wide
+        product = mm(factor, product)
+    wide = mm(product, wide)
     return wide if x.shape[0] <= x.shape[1] else wide.mT
 
 

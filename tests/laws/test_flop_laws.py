@@ -27,6 +27,7 @@ def all_by_torch(monkeypatch):
     """Its counter sees nothing of what C does."""
     monkeypatch.setattr("regard.native.attention.PAYS", False)
     monkeypatch.setattr("regard.native.sublayer.SUITS", False)
+    monkeypatch.setattr("regard.native.products.PAYS", False)
 
 
 def counted(options, source: int, target: int, *, training: bool = False) -> int:
