@@ -45,7 +45,7 @@ bench: $(DEV) ## measure speed beside Eole, JoeyNMT, transformers, CTranslate2 (
 
 # Studies that share a folder share rows. Two rows at a time, a core each. Table 3 has equal steps, as in the paper.
 ROW := --budget 12m --at-once 2
-study: $(DEV) ## run the lectures' tables again: 53 rows, some five and a half hours, goes on where it stopped (needs REGARD_DATA; results/study-*)
+study: $(DEV) ## run the lectures' tables again: 55 rows, some six hours, goes on where it stopped (needs REGARD_DATA; results/study-*)
 	@$(BIN)/regard study table2 --out .bench/lineup $(ROW)
 	@$(BIN)/regard study bottleneck --out .bench/lineup $(ROW)
 	@$(BIN)/regard study gradients --out .bench/lineup $(ROW)

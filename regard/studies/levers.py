@@ -43,6 +43,7 @@ SAID = {  # of a row by its name, which may end in the number that it has instea
     "adamw": "AdamW instead of Muon, at half the rate",
     "rate": "half the learning rate",
     "one-rate": "one rate for matrices and tables of words",
+    "decay": "weights that fade more slowly or faster",
     "three-tables": "source, target and output not tied",
     "batch": "other batches",
     "deep-shallow": "twice the layers that read, one that writes",
@@ -103,6 +104,7 @@ def levers(base: Recipe) -> dict[str, Settings]:
     if model.kind != PRESET:
         raise RecipeError(f"--set model.kind={model.kind}: the levers are those of a transformer; leave it out")
     less, more = max(0.0, model.dropout - 0.1), min(0.9, model.dropout + 0.1)
+    slower, faster = base.training.weight_decay / 30, 3 * base.training.weight_decay
     words = ("loss.source_word_dropout=0.1", "loss.target_word_dropout=0.1")
     return {
         "sinusoids": ("model.positions=sinusoid",),
@@ -119,6 +121,8 @@ def levers(base: Recipe) -> dict[str, Settings]:
         "adamw": ("training.optimiser=adamw", f"training.learning_rate={rate / 2:g}"),
         f"rate-{rate / 2:g}": (f"training.learning_rate={rate / 2:g}",),
         "one-rate": ("training.rest_rate=1",),
+        f"decay-{slower:g}": (f"training.weight_decay={slower:g}",),
+        f"decay-{faster:g}": (f"training.weight_decay={faster:g}",),
         "three-tables": ("model.share_embeddings=false", "model.tie_output=false"),
         f"batch-{batch // 2}": (f"data.batch_tokens={batch // 2}",),
         f"batch-{2 * batch}": (f"data.batch_tokens={2 * batch}",),

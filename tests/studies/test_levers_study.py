@@ -52,6 +52,8 @@ def test_a_lever_is_what_it_says_for_any_amount_of_text(pairs):
     assert found["narrower"].model.encoder_layers == base.model.encoder_layers + 1
     rates = [one.training.learning_rate for name, one in found.items() if name.startswith("rate-")]
     assert rates == [pytest.approx(base.training.learning_rate / 2)]
+    decays = [one.training.weight_decay for name, one in found.items() if name.startswith("decay-")]
+    assert decays == pytest.approx([base.training.weight_decay / 30, 3 * base.training.weight_decay])
     batches = [one.data.batch_tokens for name, one in found.items() if name.startswith("batch-")]
     assert batches == [base.data.batch_tokens // 2, 2 * base.data.batch_tokens]
     assert sorted(one.model.dropout for name, one in found.items() if name.startswith("dropout-")) == pytest.approx(
@@ -88,9 +90,17 @@ def test_a_vocabulary_that_the_text_is_too_short_for_is_no_row(tmp_path, words, 
 def test_the_rows_of_thirty_thousand_pairs_have_the_numbers_of_the_published_figures():
     """The names that results/study-levers.md has, but for its vocabularies; for a run as long as the text asks for."""
     found = recipes(tree_of(29_000), 29_000)
-    assert {"dropout-0.1", "dropout-0.3", "rate-0.003", "batch-1000", "batch-4000", "wider", "deep-shallow"} <= set(
-        found
-    )
+    named = {
+        "dropout-0.1",
+        "dropout-0.3",
+        "rate-0.003",
+        "batch-1000",
+        "batch-4000",
+        "decay-0.01",
+        "wider",
+        "deep-shallow",
+    }
+    assert named <= set(found)
     shapes = {name: found[name].model for name in ("wider", "narrower", "deep-shallow")}
     assert (shapes["wider"].width, shapes["wider"].feedforward) == (256, 1024)
     assert (shapes["narrower"].width, shapes["narrower"].feedforward, shapes["narrower"].decoder_layers) == (
