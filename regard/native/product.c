@@ -123,6 +123,8 @@ void sgemm(
     static const float zeros[BLOCK] = {0};
     const int turned_a = *turn_a == 'T', turned_b = *turn_b == 'T';
     (void)alpha; /* 1 */
+    if (*k == 0 && *beta == 0.0f)
+        for (int64_t r = 0; r < *n; r++) memset(c + r * *c_row, 0, (size_t)*m * sizeof *c);
     for (int64_t from = 0; from < *m; from += BLOCK)
         for (int64_t deep = 0; deep < *k; deep += DEPTH) {
             const int64_t columns = *m - from < BLOCK ? *m - from : BLOCK, depth = *k - deep < DEPTH ? *k - deep : DEPTH;

@@ -19,7 +19,7 @@ LIGHT = 0.1  # dropout until then; afterwards that of the size that would fit th
 
 
 def affordable(sizes: Sequence[Size], pairs: Sequence[Pair], asked: Recipe) -> Size:
-    """Of `sizes`, smallest first, the one for this text and a run of this length, with the dropout for it.
+    """Of `sizes`, smallest first, the one for this text and a run of this length, kept from learning by heart.
 
     A model of w weights that computes C FLOPs sees C / 3w tokens, half of them targets at 6w each. On Multi30k and on
     Tatoeba the same six or seven minutes of two cores gave width 192 far more than width 256, which saw 0.15 tokens for
@@ -34,7 +34,9 @@ def affordable(sizes: Sequence[Size], pairs: Sequence[Pair], asked: Recipe) -> S
 
     size = next((size for size in reversed(sizes) if worthwhile(weigh(size), asked.training.budget)), sizes[0])
     often = passes(size, weigh(size), tokens, asked) >= BY_HEART
-    return replace(size, dropout=min(sizes[-1].dropout, 1.0 if often else LIGHT))
+    if often:
+        return replace(size, dropout=sizes[-1].dropout, weight_decay=sizes[-1].weight_decay)
+    return replace(size, dropout=min(sizes[-1].dropout, LIGHT), weight_decay=None)
 
 
 def worthwhile(weights: float, budget: float | None) -> bool:

@@ -4,7 +4,7 @@ What each one is, and how it differs from its paper, is told in docs/models.md.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from regard.training.options import EPOCHS
@@ -24,6 +24,7 @@ class Size:
     batch_tokens: int
     learning_rate: float  # of a preset of pace 1
     epochs: float = EPOCHS  # of a run for which no length was asked
+    weight_decay: float | None = None  # where Muon goes through a text often; none: the one that everybody has
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,7 @@ class Preset:
     optimiser: str
     pace: float
     attends: bool = True  # to its source, so that a head can be taught where to look
-    translating: Tree = field(default_factory=dict)  # what its training section has besides, for translators
+    rest: float = 1.0  # training.rest_rate
 
     def learning_rate(self, size: Size) -> float:
         return self.pace * size.learning_rate
@@ -113,7 +114,6 @@ def convs2s(size: Size) -> Tree:
     return {"kind": "convs2s", "width": size.width, "dropout": size.dropout} | layers
 
 
-OF_TRANSLATORS = {"rest_rate": 3.0, "weight_decay": 0.3}  # see Preset
 LINEUP = {
     "rnn": Preset(plain, "adamw", 2.0, attends=False),
     "simple-attention": Preset(simple, "adamw", 2.0),
@@ -123,8 +123,8 @@ LINEUP = {
     "deep-att": Preset(lambda size: deep(size, "fast-forward"), "adamw", 1.0),
     "bytenet": Preset(bytenet, "muon", 2.0, attends=False),
     "convs2s": Preset(convs2s, "adamw", 2.0),
-    "moe": Preset(mixture, "muon", 2.0, translating=OF_TRANSLATORS),
-    "transformer": Preset(transformer, "muon", 2.0, translating=OF_TRANSLATORS),
-    "fast": Preset(fast, "muon", 2.0, translating=OF_TRANSLATORS),
+    "moe": Preset(mixture, "muon", 2.0, rest=3.0),
+    "transformer": Preset(transformer, "muon", 2.0, rest=3.0),
+    "fast": Preset(fast, "muon", 2.0, rest=3.0),
 }
 OF_A_KIND = {"recurrent": "bidirectional-gru"}  # of a family that is asked for by its kind alone; else the kind's name

@@ -12,9 +12,26 @@ from regard.recipe.recipe import Recipe, overlay
 
 SIZES = {  # by the number of pairs that stays below
     5_000: Size(
-        width=128, heads=4, feedforward=512, layers=2, dropout=0.2, batch_tokens=1000, learning_rate=0.003, epochs=60.0
+        width=128,
+        heads=4,
+        feedforward=512,
+        layers=2,
+        dropout=0.2,
+        batch_tokens=1000,
+        learning_rate=0.003,
+        epochs=60.0,
+        weight_decay=0.3,
     ),
-    100_000: Size(width=192, heads=4, feedforward=768, layers=3, dropout=0.2, batch_tokens=2000, learning_rate=0.003),
+    100_000: Size(
+        width=192,
+        heads=4,
+        feedforward=768,
+        layers=3,
+        dropout=0.2,
+        batch_tokens=2000,
+        learning_rate=0.003,
+        weight_decay=0.3,
+    ),
     300_000: Size(
         width=256, heads=4, feedforward=1024, layers=4, dropout=0.1, batch_tokens=3000, learning_rate=0.002, epochs=20.0
     ),
@@ -41,7 +58,11 @@ def choose(pairs: Sequence[Pair], name: str, asked: Recipe | None = None) -> Tre
     up_to = [size for limit, size in SIZES.items() if limit <= len(pairs)] + [size_for(len(pairs))]
     sizes = up_to[1:] or up_to  # the smallest of all is for the smallest texts alone
     size = affordable(sizes, pairs, asked or Recipe(data=DataOptions()))
-    return overlay(of_the_lineup(name, size), {"training": named(name).translating})
+    preset = named(name)
+    training = {"rest_rate": preset.rest}
+    if preset.optimiser == "muon" and size.weight_decay is not None:
+        training["weight_decay"] = size.weight_decay
+    return overlay(of_the_lineup(name, size), {"training": training})
 
 
 def size_for(pairs: int) -> Size:

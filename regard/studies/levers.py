@@ -24,6 +24,7 @@ BASE, VOCABULARY = "base", "vocabulary"
 PRESET: Final = "transformer"
 NOISE = 1.0  # BLEU by which two runs of one recipe may differ on a thousand sentences
 SUBWORDS = ("bpe", "unigram")
+DECAYS = (0.01, 0.3, 1.0)  # of weights; that of the base is no row
 
 Settings = tuple[str, ...]
 
@@ -104,7 +105,6 @@ def levers(base: Recipe) -> dict[str, Settings]:
     if model.kind != PRESET:
         raise RecipeError(f"--set model.kind={model.kind}: the levers are those of a transformer; leave it out")
     less, more = max(0.0, model.dropout - 0.1), min(0.9, model.dropout + 0.1)
-    slower, faster = base.training.weight_decay / 30, 3 * base.training.weight_decay
     words = ("loss.source_word_dropout=0.1", "loss.target_word_dropout=0.1")
     return {
         "sinusoids": ("model.positions=sinusoid",),
@@ -121,8 +121,7 @@ def levers(base: Recipe) -> dict[str, Settings]:
         "adamw": ("training.optimiser=adamw", f"training.learning_rate={rate / 2:g}"),
         f"rate-{rate / 2:g}": (f"training.learning_rate={rate / 2:g}",),
         "one-rate": ("training.rest_rate=1",),
-        f"decay-{slower:g}": (f"training.weight_decay={slower:g}",),
-        f"decay-{faster:g}": (f"training.weight_decay={faster:g}",),
+        **{f"decay-{decay:g}": (f"training.weight_decay={decay:g}",) for decay in DECAYS},
         "three-tables": ("model.share_embeddings=false", "model.tie_output=false"),
         f"batch-{batch // 2}": (f"data.batch_tokens={batch // 2}",),
         f"batch-{2 * batch}": (f"data.batch_tokens={2 * batch}",),

@@ -67,6 +67,13 @@ def test_our_products_read_and_write_parts_of_larger_matrices(ours):
     assert len(ours) == 1
 
 
+@pytest.mark.parametrize(("rows", "inner", "columns"), [(3, 0, 2), (0, 3, 2), (3, 2, 0)])
+def test_a_product_over_nothing_is_zero(ours, rows, inner, columns):
+    a, b, out = noise(rows, inner), noise(inner, columns), torch.full((rows, columns), torch.nan)
+    assert torch.equal(mm(a, b, out=out), torch.zeros(rows, columns))
+    assert torch.equal(mm(a, b, out=out, more=True), out)
+
+
 @pytest.mark.parametrize("pays", [False, True])
 def test_what_several_threads_share_or_has_other_numbers_is_torchs(ours, monkeypatch, pays):
     monkeypatch.setattr(products, "PAYS", pays)
