@@ -1,4 +1,4 @@
-"""How good the translations are: trained by the command line, chosen on the dev set, tested on a set nobody looked at.
+"""How good translations are: trained by the command line, chosen on the dev set, tested on one that chooses nothing.
 
 python -m benchmarks.quality multi30k-en-de --teachers 30m --budget 55m    → goes on with two models' translations
 python -m benchmarks.quality multi30k-en-de --budget 30m --seeds 1 2 3     → results/quality-multi30k-en-de-30m.json
