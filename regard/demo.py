@@ -41,6 +41,7 @@ SETTINGS = (
     "model.share_embeddings=false",
     "training.learning_rate=0.002",
     "training.rest_rate=1",  # more was not tried here
+    "training.weight_decay=0.01",  # nor here
     "training.ema=0.99",
     "decoding.beam=1",
 )

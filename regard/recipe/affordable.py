@@ -34,9 +34,8 @@ def affordable(sizes: Sequence[Size], pairs: Sequence[Pair], asked: Recipe) -> S
 
     size = next((size for size in reversed(sizes) if worthwhile(weigh(size), asked.training.budget)), sizes[0])
     often = passes(size, weigh(size), tokens, asked) >= BY_HEART
-    if often:
-        return replace(size, dropout=sizes[-1].dropout, weight_decay=sizes[-1].weight_decay)
-    return replace(size, dropout=min(sizes[-1].dropout, LIGHT), weight_decay=None)
+    dropout = sizes[-1].dropout if often else min(sizes[-1].dropout, LIGHT)
+    return replace(size, dropout=dropout, weight_decay=sizes[-1].weight_decay)
 
 
 def worthwhile(weights: float, budget: float | None) -> bool:

@@ -24,7 +24,7 @@ class Size:
     batch_tokens: int
     learning_rate: float  # of a preset of pace 1
     epochs: float = EPOCHS  # of a run for which no length was asked
-    weight_decay: float | None = None  # where Muon goes through a text often; none: the one that everybody has
+    weight_decay: float | None = None  # where Muon trains a translator; none: the one that everybody has
 
 
 @dataclass(frozen=True)

@@ -179,13 +179,13 @@ def test_transformers_that_translate_give_their_tables_of_words_a_rate_of_their_
     assert "rest_rate" not in choose_parser(3_000, "transformer")["training"]
 
 
-def test_weights_fade_where_muon_goes_through_little_text_often():
+def test_weights_fade_where_muon_trains_on_little_text():
     def decay(name, count, **length):
         asked = parse({"data": DATA["data"], "training": length}, "asked")
         found = parse(overlay(choose([Pair(LINE, LINE)] * count, name, asked), DATA), "here")
         return found.training.weight_decay
 
-    assert decay("transformer", 29_000, epochs=10) == decay("fast", 4_999, epochs=10) == 0.3
-    assert decay("transformer", 29_000, epochs=9.5) == decay("bidirectional-gru", 29_000) == 0.01
+    assert decay("transformer", 29_000) == decay("transformer", 29_000, budget="1m") == decay("fast", 4_999) == 0.3
+    assert decay("bidirectional-gru", 29_000) == 0.01
     assert decay("transformer", 150_000) == decay("transformer", 150_000, budget="90m") == 0.01
     assert "weight_decay" not in choose_parser(3_000, "transformer")["training"]
