@@ -43,9 +43,10 @@ def mm(
     a: Float[Tensor, "rows inner"], b: Float[Tensor, "inner columns"], out: Tensor | None = None, more: bool = False
 ) -> Float[Tensor, "rows columns"]:
     """a b, or with `more` out + a b; without gradients."""
-    if not (ours_pays() and library and fits(a) and fits(b) and (out is None or (fits(out) and out.stride(1) == 1))):
-        return torch.mm(a, b) if out is None else out.addmm_(a, b, beta=int(more))  # 0: what was there does not count
     (rows, inner), columns = a.shape, b.shape[1]
+    alike = len(b) == inner and (out is None or (out.shape == (rows, columns) and fits(out) and out.stride(1) == 1))
+    if not (library and ours_pays() and fits(a) and fits(b) and alike):
+        return torch.mm(a, b) if out is None else out.addmm_(a, b, beta=int(more))  # 0: what was there does not count
     out = a.new_empty(rows, columns) if out is None else out
     # BLAS goes by columns: it makes bᵀ aᵀ, whose columns are the rows of a b.
     sizes = (ctypes.c_int64 * 6)(columns, rows, inner, apart(b), apart(a), out.stride(0))

@@ -17,13 +17,13 @@ from torch.autograd.function import once_differentiable
 
 from regard.native.attention import NARROW, PAYS, check, layouts, side_by_side
 from regard.native.library import NUMBER, POINTER, REAL, library
-from regard.native.products import sgemm
+from regard.native.products import of_torch, sgemm
 from regard.native.training import VALUES
 
 WEIGHTS = 6  # of a sub-layer: gain and shift of its norm, two matrices, each with its bias
 
 
-SUITS = PAYS and sgemm() is not None
+SUITS = PAYS and of_torch() is not None
 
 if library:
     library.chain_forwards.argtypes = [*[POINTER] * 3, NUMBER]

@@ -61,7 +61,8 @@ def choose(pairs: Sequence[Pair], name: str, asked: Recipe | None = None) -> Tre
     size = affordable(sizes, pairs, asked or Recipe(data=DataOptions()))
     preset = named(name)
     training = {"rest_rate": preset.rest}
-    if preset.optimiser == "muon" and size.weight_decay is not None:
+    chosen = asked.training.optimiser if asked and "optimiser" in asked.training.model_fields_set else preset.optimiser
+    if chosen == "muon" and size.weight_decay is not None:
         training["weight_decay"] = size.weight_decay
     return overlay(of_the_lineup(name, size), {"training": training})
 

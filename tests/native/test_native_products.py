@@ -87,6 +87,12 @@ def test_what_several_threads_share_or_has_other_numbers_is_torchs(ours, monkeyp
     assert products.sgemm() == products.of_torch()
 
 
+def test_a_matrix_that_is_too_small_for_a_product_is_refused(ours):
+    with pytest.raises(RuntimeError):
+        mm(noise(3, 4), noise(4, 2), out=torch.zeros(3, 5))
+    assert not ours
+
+
 def test_without_ours_products_are_torchs_to_the_bit(monkeypatch):
     monkeypatch.setattr(products, "PAYS", False)
     a, b, out = noise(3, 4), noise(4, 5, seed=1), noise(3, 5, seed=2)

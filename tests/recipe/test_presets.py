@@ -186,6 +186,7 @@ def test_weights_fade_where_muon_trains_on_little_text():
         return found.training.weight_decay
 
     assert decay("transformer", 29_000) == decay("transformer", 29_000, budget="1m") == decay("fast", 4_999) == 0.3
-    assert decay("bidirectional-gru", 29_000) == 0.01
+    assert decay("bidirectional-gru", 29_000) == decay("transformer", 29_000, optimiser="adamw") == 0.01
+    assert decay("bidirectional-gru", 29_000, optimiser="muon") == 0.3
     assert decay("transformer", 150_000) == decay("transformer", 150_000, budget="90m") == 0.01
     assert "weight_decay" not in choose_parser(3_000, "transformer")["training"]
