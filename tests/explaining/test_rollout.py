@@ -116,7 +116,8 @@ def test_gradients_are_those_of_a_model_that_holds_its_weights(model, dtype):
         weights, gradients = recorded_with_gradients(model, lambda label=label: model(image)[0, label])
         expected = held(model, label)
         assert expected[1].abs().max() > 1e-4
-        precision = {"rtol": 1e-4, "atol": 1e-6} if dtype == torch.float32 else {"rtol": 1e-9, "atol": 1e-12}
+        # Gradients reach 16: products that are summed up in another order move small ones by a millionth of that.
+        precision = {"rtol": 1e-4, "atol": 1e-5} if dtype == torch.float32 else {"rtol": 1e-9, "atol": 1e-12}
         torch.testing.assert_close(weights, expected[0], **precision)
         torch.testing.assert_close(gradients, expected[1], **precision)
         torch.testing.assert_close(recorded(model, lambda: model(image)), expected[0], **precision)
